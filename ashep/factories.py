@@ -283,7 +283,7 @@ def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
 def _session_sandboxes(
     project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()
 ) -> SessionSandboxes:
-    """Say where agents of a command are kept apart. `read`: what who judges reads beside its ground."""
+    """Say where agents of a command are kept apart. `read`: what who judges reads next to its ground."""
     return SessionSandboxes(
         _sandbox_profiles(project, settings),
         place_of=partial(place_at, places_of(project, settings)),
@@ -317,7 +317,7 @@ _OF_THE_MACHINE = ("/etc/claude-code",)
 """Where whoever runs a machine says what Claude Code may do there."""
 
 _OF_CLAUDE = ("ANTHROPIC_", "CLAUDE_", "VERTEX_")
-"""How variables begin that Claude Code is set up by, beside the keys of providers."""
+"""How variables begin that Claude Code is set up by, next to the keys of providers."""
 
 
 def runner_folder(project: Path, name: str) -> Path:
@@ -331,7 +331,7 @@ def claude_folder() -> Path:
 
 
 def _in_base(project: Path, settings: Settings, names: Sequence[str]) -> dict[str, str]:
-    """Read files of the base commit, in a thread beside the loop. Raises `RunnerUnavailable`."""
+    """Read files of the base commit, in a thread next to the loop. Raises `RunnerUnavailable`."""
     try:
         held = from_thread.run(files_of, project, settings.landing.base or "HEAD", names)
     except AshepError as error:

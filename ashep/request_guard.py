@@ -1,7 +1,7 @@
 """Guard of everything that answers HTTP on this machine: who may ask, judged by the head of a request alone.
 
 A browser is everybody's servant: a page from anywhere can make it ask a loopback address, and a name that is bound
-anew (DNS rebinding) makes that look like the page's own. After such a rebind a GET carries no Origin, so Host is
+again (DNS rebinding) makes that look like the page's own. After such a rebind a GET carries no Origin, so Host is
 judged first, before any token. Then Origin and what browsers say themselves of where a request comes from
 (`Sec-Fetch-Site`). Nothing here knows a cookie: a cookie of one loopback port is sent to every other port of the host,
 and agents serve things on such ports.

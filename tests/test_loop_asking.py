@@ -9,6 +9,7 @@ import pytest
 
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import InputEnded, InputWanted, RequestAnswered, RequestJudged, RunEnded, TurnDied
+from ashep.core.facts.tracker import AnswerRead
 from ashep.core.facts.vocabulary import ReadRefused
 from ashep.extras.simulation.memory.runner import Play, Prompted
 from tests.full import half
@@ -57,6 +58,34 @@ async def test_a_person_answers_and_the_run_goes_on_in_its_session(folder: Path)
     assert len(world.bodies(InputWanted)) == 2
     (implement, *_) = world.bodies(RunEnded)
     assert (implement.run, implement.state) == ("t-1/implement.1.1", "succeeded")
+
+
+@pytest.mark.promise("H4")
+async def test_who_answers_before_the_question_is_posted_is_told_and_answers_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page shows the question as soon as it is in the journal; its comment may come much later."""
+    world = asking(folder)
+    post = world.tracker.comment
+
+    async def post_late(issue: str, text: str, key: str) -> None:
+        if "asks:**" in text:
+            await wait_until(lambda: any("@ashep" in comment for comment in world.comments(issue)), 600)
+        await post(issue, text, key)
+
+    async def answers() -> None:
+        for number in range(10_000):
+            world.tracker.person_comments("t-1", "pat", f"just so, {number}")
+        await wait_until(lambda: "needs:human_input" in world.issues()["t-1"].labels, 600)
+        world.tracker.person_comments("t-1", "pat", "@ashep 1")
+        await wait_until(lambda: "in front of the question" in world.comments("t-1")[-1], 600)
+        world.tracker.person_comments("t-1", "pat", "@ashep 2")
+
+    monkeypatch.setattr(world.tracker, "comment", post_late)
+    assert await world.live(beside=answers, person=True)
+    world.check_done()
+    assert [answers for _, _, answers, _ in world.runner.replied] == [(("second",),)]
+    assert max(len(fact.early) for fact in world.bodies(AnswerRead)) == 1
 
 
 @pytest.mark.promise("X3", "H5")

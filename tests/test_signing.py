@@ -11,8 +11,7 @@ import anyio
 import pytest
 import yaml
 
-from ashep.actions.answers import NotAsked, answer, refuse_unsigned
-from ashep.actions.approval_signature import sign_approval
+from ashep.actions.answers import NotAsked, answer, refuse_unsigned, sign_approval
 from ashep.actions.audit import AuditResult, examine, verify_signature
 from ashep.adapters.git.integration import is_integration
 from ashep.adapters.system.clock import RealClock

@@ -1,4 +1,4 @@
-"""Audit: the account computed anew from the journal, the tracker, the agent server and the database.
+"""Audit: the account computed again from the journal, the tracker, the agent server and the database.
 
 Nothing is written, and nothing is started: a daemon may run meanwhile. Where one runs, only what two looks in a row
 show is told.
@@ -53,7 +53,7 @@ MOST_ANSWERED = 200
 """Issues whose answers are compared with the tracker's history, those that were answered last: each is a call."""
 
 AGAIN = 5.0
-"""Seconds between the two looks beside a running daemon."""
+"""Seconds between the two looks next to a running daemon."""
 
 
 class AuditedSessions(Protocol):

@@ -264,7 +264,7 @@ class ServerCatalog:
     models: tuple[Model, ...]
     default: Model | None
     beside: Mapping[str, tuple[Model, ...]] = field(default_factory=dict[str, tuple[Model, ...]])
-    """Models of runners beside it, by the runner's name; they have more."""
+    """Models of runners next to it, by the runner's name; they have more."""
 
 
 async def all_offers(project: Path, state: Path, settings: Settings, say: Say = silent) -> ServerCatalog:

@@ -64,7 +64,7 @@ def _elsewhere(project: Path, settings: Settings, issue: str, name: str, place: 
 async def _begun(runner: OpencodeRunner) -> None:
     """See to it that the server of a place runs.
 
-    One that lives is left alone: our config.yaml, or PATH, may be another than the daemon's, and would begin it anew.
+    One that lives is left alone: our config.yaml, or PATH, may be another than the daemon's, and would begin it again.
     """
     async with aclosing(runner):
         try:

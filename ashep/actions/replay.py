@@ -28,7 +28,7 @@ def replay(state: Path, again: Replay, told: Told = nobody) -> Iterator[Differen
 
 
 def recorded(state: Path) -> World:
-    """Fold the journal up to the last complete batch, also beside a daemon that writes. Raises `JournalDamaged`."""
+    """Fold the journal up to the last complete batch, also next to a daemon that writes. Raises `JournalDamaged`."""
     world = World()
     if (state / "journal").is_dir():
         world, after = newest(state)

@@ -1,7 +1,7 @@
 """What stands in the session of a run, and where a browser shows it: read from what is there, and nothing is started.
 
-A runner that a daemon has in its hands is not begun a second time beside it: OpenCode's server is asked where it lives,
-of the others is read what their agents wrote down.
+A runner that a daemon has in its hands is not begun a second time next to it: OpenCode's server is asked where it
+lives, of the others is read what their agents wrote down.
 """
 
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""Stories of a folder as their files say it, each beside what the sprint status says of it; and writing one of them."""
+"""Stories of a folder as their files say it, each next to what the sprint status says; and writing one of them."""
 
 import os
 import stat
@@ -87,7 +87,7 @@ def look(root: Path, paths: Sequence[Path] = ()) -> Stories:
 
 
 def beside_issues(seen: Stories, issues: Mapping[str, tuple[str, bool]]) -> Stories:
-    """Put each story beside its issue, by its path, and say where they disagree."""
+    """Put each story next to its issue, by its path, and say where they disagree."""
 
     def beside(one: FoundStory) -> FoundStory:
         issue = issues.get(one.path)
@@ -174,7 +174,7 @@ class _Looking:
         return folders
 
     def _sprint_of(self, places: StoryPaths, files: Sequence[Path]) -> Path | None:
-        """The sprint status that counts: beside the stories, else where projects have it; of several the uppermost."""
+        """The sprint status that counts: next to the stories, else where projects have it; of several the uppermost."""
         near = sorted((file for file in files if file.name == SPRINT), key=lambda one: len(one.parts))
         beside = dict.fromkeys(folder / SPRINT for file in files for folder in file.parents[:2])
         usual = [self.root / name / SPRINT for name in (places.stories or ".", *USUAL, "docs")]
@@ -285,7 +285,7 @@ def _files(wanted: Path) -> Iterator[Path]:
 
 
 def _beside(stories: Sequence[tuple[str, Story | StoryProblem]], sprint: Sprint) -> Iterator[FoundStory]:
-    """Put each story beside what the sprint status says of it, and beside others of the same id."""
+    """Put each story next to what the sprint status says of it, and next to others of the same id."""
     kept = {path: one for path, one in stories if isinstance(one, Story) and one.kind in ("story", "specification")}
     keys, same = frozenset(one.key for one in kept.values()), dict[tuple[str, str], list[str]]()
     for path, one in kept.items():

@@ -80,7 +80,7 @@ def planned(root: Path, date: datetime) -> PlanProposal:
 
 
 def taught(root: Path, *, keep: bool) -> tuple[Path, tuple[str, ...]]:
-    """Give what completed stories taught, and the file for it, beside the sprint status; and write it there."""
+    """Give what completed stories taught, and the file for it, next to the sprint status; and write it there."""
     seen = look(root)
     stories = [(one.story, root / one.path) for one in seen.found if one.kept and one.story is not None]
     stories.sort(key=lambda one: [int(part) if part.isdecimal() else 0 for part in (one[0].id or "").split("-")])

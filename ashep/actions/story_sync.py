@@ -198,7 +198,7 @@ def _kept(row: Seen, note: object) -> TrackedStory | None:
 
 @dataclass
 class Keeping:
-    """Keeps the issues of stories beside a daemon: at its start, and whenever a story, or HEAD, has changed."""
+    """Keeps the issues of stories next to a daemon: at its start, and whenever a story, or HEAD, has changed."""
 
     mirror: Mirror
     say: Callable[[str], None]

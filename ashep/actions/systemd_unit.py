@@ -40,7 +40,7 @@ _SERVE = """TimeoutStopSec=30s
 KillMode=mixed
 CPUWeight=400
 """
-"""Checks that it carries out end with it; and the page is answered while agents take what there is of the machine."""
+"""Checks that it executes end with it; and the page is answered while agents take what there is of the machine."""
 
 _FIRST = "Nice=-5\n"
 """What a user's manager may not give: there it is the weight alone."""

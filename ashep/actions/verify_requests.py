@@ -33,7 +33,7 @@ MOST = 20
 """Asks of a run that are answered by a verification."""
 
 AT_ONCE = 2
-"""Verifications that are carried out at once, beside those of the daemon; one for each run."""
+"""Verifications that are executed at once, next to those of the daemon; one for each run."""
 
 LONGEST = 64 * 1024
 """Characters of an answer."""

@@ -80,7 +80,7 @@ _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
 
 
 class HttpProblem(Exception):
-    """A request that is not carried out."""
+    """A request that is not executed."""
 
     def __init__(self, status: int, detail: str, errors: tuple[str, ...] = ()) -> None:
         super().__init__(detail)

@@ -1,7 +1,7 @@
 """Entrance for people: a socket of this user's alone, over which `ashep ui` is given the link of the page.
 
 The code in the link stands nowhere on the disk. Of several servers of a project the first is the one that lets people
-in: it holds the lock beside the socket.
+in: it holds the lock next to the socket.
 """
 
 import os

@@ -77,7 +77,7 @@ class ApiRoute:
     status: int = 200
     """Of the answer; with 201 its place is told."""
     problems: tuple[int, ...] = ()
-    """Statuses of problems, beside those that every endpoint can have."""
+    """Statuses of problems, next to those that every endpoint can have."""
     names: str = ""
     """Where in the answer an issue is named, as a JSON pointer: from there other endpoints are reached."""
 

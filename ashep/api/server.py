@@ -66,7 +66,7 @@ class ListenOptions:
     socket: Path | None = None
     """A unix socket in place of the port."""
     origins: tuple[str, ...] = ()
-    """Origins beside those of config.yaml."""
+    """Origins next to those of config.yaml."""
 
 
 @dataclass(frozen=True, slots=True)

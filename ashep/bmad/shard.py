@@ -1,4 +1,4 @@
-"""A long story in two files: what is resolved moves to an archive beside it, and comes back byte for byte.
+"""A long story in two files: what is resolved moves to an archive next to it, and comes back byte for byte.
 
 Where lines were moved from, the story has a link that names a part of the archive, by the hash of what it holds. So
 either file may be edited further: a part comes back to where its link stands by then.
@@ -39,7 +39,7 @@ class Sharded:
 
 
 def archive_of(name: str) -> str:
-    """Give the name of the archive beside a story's file."""
+    """Give the name of the archive next to a story's file."""
     return f"{name.removesuffix('.md')}.archive.md"
 
 

@@ -83,7 +83,7 @@ def halt_in(said: str) -> str | None:
 
 
 def further(one: Status, other: Status) -> bool:
-    """Whether a status is further than another; those beside the order are not comparable."""
+    """Whether a status is further than another; those next to the order are not comparable."""
     return one in ORDER and other in ORDER and ORDER.index(one) > ORDER.index(other)
 
 

@@ -1,7 +1,7 @@
 """Mirror of stories in a tracker: what is to be written there so that each has one issue. Nothing is written here.
 
 In the metadata of an issue stands what was last written of it (`TrackedStory.note`), so that what a person changed
-there meanwhile is told from what the file says anew: a person's change stays. A write repeated, or cut off, changes
+there meanwhile is told from what the file says again: a person's change stays. A write repeated, or cut off, changes
 nothing.
 """
 
@@ -303,7 +303,7 @@ class _Planning:
         return {**named, "text": _words(one).digest, "policy": _policy(one), "phase": _first(one) or "", "after": after}
 
     def _changed(self, one: StoryIssue, issue: TrackedStory) -> IssueChange | None:
-        """Say what the issue lacks; where a person changed what is written anew here, that is told, and stays."""
+        """Say what the issue lacks; where a person changed what is written again here, that is told, and stays."""
         note, wanted = self._note(one), IssueChange(issue.id, one.path)
         if one.path != issue.note["path"] and (old := self.names.story + issue.note["path"]) in issue.labels:
             wanted = _labelled(wanted, [old], [self.names.story + one.path])

@@ -1,7 +1,7 @@
 """Three versions of a YAML file become one, key by key: changes of different keys are never in conflict.
 
 What a branch changed is spliced into the base's text: comments, order and line ends stay as the base has them. It is
-believed only where the same splicing makes of the oldest version exactly the branch's: what it changed beside its keys
+believed only where the same splicing makes of the oldest version exactly the branch's: what it changed next to its keys
 is not lost, but left to a person.
 """
 

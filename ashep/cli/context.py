@@ -33,7 +33,7 @@ def _project_of_tree(folder: Path) -> Path | None:
         notes = list[Path]()
         if link.is_file():
             notes = [Path(link.read_text().removeprefix("gitdir:").strip()) / "ashep"]
-        elif link.is_dir():  # a place: our notes are beside all of them
+        elif link.is_dir():  # a place: our notes are next to all of them
             below = ((above, branch_in(folder.relative_to(above).as_posix())) for above in folder.parents)
             notes = [above / ".notes" / file_of(branch) for above, branch in below]
         for one in notes:

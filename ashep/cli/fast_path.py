@@ -18,7 +18,7 @@ READERS = ("status", "runs", "show", "why", "usage", "report")
 
 
 def run(arguments: list[str]) -> int | None:
-    """Carry out a command in its plain form and give the exit code; None: this is for typer."""
+    """Execute a command in its plain form and give the exit code; None: this is for typer."""
     if arguments in (["--help"], ["-h"]):
         return _print(HELP.read_text(encoding="utf-8"))
     if arguments == ["--version"]:

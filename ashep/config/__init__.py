@@ -6,7 +6,7 @@ Never: what a key brings about; its model stands in `ashep.core.policy`, and the
 what types cannot say (crons by `cron`), `policy_checks` asks the core what policies lead to, `checks` reads those of
 issues, `files` puts these together. `starter` holds the files that `ashep init` writes, `presets` the policies among
 them, `sync_agents` keeps agents.yaml in step with the server, and changes YAML whose comments stay (the only user of
-ruamel.yaml), `editor_schemas` puts the schemas, which `tools/schemas.py` makes, beside the files that name them.
+ruamel.yaml), `editor_schemas` puts the schemas, which `tools/schemas.py` makes, next to the files that name them.
 """
 
 from importlib import import_module

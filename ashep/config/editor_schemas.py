@@ -1,7 +1,7 @@
-"""The schemas beside the files that name them, so that an editor helps while somebody types.
+"""The schemas next to the files that name them, so that an editor helps while somebody types.
 
-The first line of each starter file says `schemas/<name>.schema.json`: editors look for that beside the file. An address
-into the installed package breaks with the next upgrade, and one on the net is of no use offline.
+The first line of each starter file says `schemas/<name>.schema.json`: editors look for that next to the file. An
+address into the installed package breaks with the next upgrade, and one on the net is of no use offline.
 """
 
 import os

@@ -211,7 +211,7 @@ def model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
 
 
 def extras_of(model: type[BaseModel]) -> type[BaseModel] | None:
-    """Give what a model takes under names of the user's, beside its own keys; None where it takes no others."""
+    """Give what a model takes under names of the user's, next to its own keys; None where it takes no others."""
     return _item_type(inspect.get_annotations(model).get("__pydantic_extra__"))
 
 

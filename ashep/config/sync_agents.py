@@ -86,7 +86,7 @@ def sync(
 ) -> SyncResult:
     """Add the server's agents that no entry names yet and refresh the list of its models, which is a comment.
 
-    `beside`: models of runners beside the server, by their names. Doing it twice changes nothing more. Raises
+    `beside`: models of runners next to the server, by their names. Doing it twice changes nothing more. Raises
     `ConfigError` where the text is not a valid agents.yaml.
     """
     registry = read(Agents, text, file)

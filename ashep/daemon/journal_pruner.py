@@ -1,4 +1,4 @@
-"""Pruner of the journal: carries out `journal: {keep: 30d}` while the daemon runs.
+"""Pruner of the journal: executes `journal: {keep: 30d}` while the daemon runs.
 
 What may go is decided by `ashep.core.resources.retention`, and is a fact before anything goes. It is looked at after
 the start, then every hour, in a worker thread, file by file.

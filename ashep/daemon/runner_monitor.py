@@ -159,7 +159,7 @@ class Monitor:
         return seen.state == "up" and not self._away()
 
     async def _while_it_answers(self) -> None:
-        """Read the catalogue now and then; return once the server was seen to be away, is to be begun anew, or was
+        """Read the catalogue now and then; return once the server was seen to be away, is to be begun again, or was
         sent to sleep.
 
         The stream of signs goes on meanwhile: silence is only worth something while nothing can be missed.

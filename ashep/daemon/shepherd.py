@@ -38,7 +38,7 @@ Picture = Callable[[Sequence[records.Entry], World], None]
 
 
 class Shepherd:
-    """Folds, decides, writes, and carries out."""
+    """Folds, decides, writes, and executes."""
 
     def __init__(self, journal: Journal, effects: Effects, clock: Clock, pictures: Sequence[Picture] = ()) -> None:
         self.world, self.blobs = World(), journal.blobs

@@ -18,7 +18,7 @@ and a batch that was cut gives its numbers to the next one.
 **Files.** The next file is begun once one has `Sizes.file` bytes, right after a batch. So a start reads the last file
 line by line and compares those before it with the hash in the next one's header. Old files move to `archive/`.
 
-**Snapshots.** They are written beside the work and are pictures; a start takes the newest good one and the tail.
+**Snapshots.** They are written next to the work and are pictures; a start takes the newest good one and the tail.
 
 **Recovery.** A batch is written by one `write()` and begun only when the one before it is durable. So what follows the
 last complete batch is at most one batch that was never acknowledged: it is cut. A bad line that is followed by the

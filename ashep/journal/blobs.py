@@ -1,4 +1,5 @@
-"""Blobs: long texts beside the journal, each under the SHA-256 of its bytes: `state/blobs/<first two digits>/<digits>`.
+"""Blobs: long texts next to the journal, each under the SHA-256 of its bytes: `state/blobs/<first two
+digits>/<digits>`.
 
 A record names a blob by its hash, so the blob is made durable before the record is appended.
 """
@@ -16,7 +17,7 @@ from ashep.errors import DiskFailed, JournalDamaged
 from ashep.journal.durable_io import make_folder, replace
 
 Aside = Callable[[Callable[[], None], CapacityLimiter | None], Awaitable[None]]
-"""Carries out what blocks, beside the event loop."""
+"""Executes what blocks, next to the event loop."""
 
 
 async def in_thread(work: Callable[[], None], limiter: CapacityLimiter | None) -> None:
@@ -32,7 +33,7 @@ class Blobs:
     """The blobs of a state folder."""
 
     def __init__(self, folder: Path, aside: Aside = in_thread) -> None:
-        """`aside`: carries out what blocks."""
+        """`aside`: executes what blocks."""
         self.folder, self._aside = folder, aside
         self.redact: Callable[[str], str] = str
         """Takes secrets out of what is to be kept."""
@@ -102,7 +103,7 @@ class Blobs:
         return self.folder / name[:2] / name
 
     def _write(self, name: str, data: bytes) -> None:
-        # A file that an earlier process left may not be durable, so it is written anew.
+        # A file that an earlier process left may not be durable, so it is written again.
         path = self.path(name)
         try:
             if path.parent not in self._made:

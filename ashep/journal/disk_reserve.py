@@ -15,7 +15,7 @@ RESERVE = 1024 * 1024
 """Bytes of the reserve."""
 
 MARGIN = 64 * 1024
-"""Bytes that a write may take beside its own: the file system's, and a new file's."""
+"""Bytes that a write may take next to its own: the file system's, and a new file's."""
 
 _NAME = "reserve"
 

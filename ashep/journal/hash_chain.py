@@ -3,7 +3,7 @@
 So the hash of the last file up to a batch stands for all that precedes: the head of the chain (`ashep.journal.heads`).
 
 A start reads only the last file line by line. What came before it is compared by its hash, at once where that is
-little, else in a worker thread beside the work (`Journal.check_sealed`).
+little, else in a worker thread next to the work (`Journal.check_sealed`).
 """
 
 from hashlib import file_digest

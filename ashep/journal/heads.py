@@ -1,7 +1,7 @@
 """Heads of the journal's chain: `SEQ:HASH`, of a record and of its file's bytes up to the end of its batch.
 
 Each file begins with the hash of the one before, so that a head stands for all that precedes. Whoever has one from
-elsewhere (a message, a commit, the tracker) can tell whether the journal was written anew since. Nothing heavy is
+elsewhere (a message, a commit, the tracker) can tell whether the journal was written again since. Nothing heavy is
 imported: commands that only look print it.
 """
 

@@ -1,6 +1,6 @@
 """Files of the journal, read: complete batches in order, and what is to be said of the bytes after them.
 
-Used by the daemon (which then cuts a torn tail) and by readers beside a running daemon (which ignore it: a batch that
+Used by the daemon (which then cuts a torn tail) and by readers next to a running daemon (which ignore it: a batch that
 is being written looks just like a torn one).
 
 The files are those of the journal's folder and of its `archive`, to which old ones move. Where the archive was pruned
@@ -255,7 +255,7 @@ class Scan:
             raise
 
     def _check_base(self) -> None:
-        """A daemon beside us may have deleted what was to be read: then nothing is damaged."""
+        """A daemon next to us may have deleted what was to be read: then nothing is damaged."""
         if base(self.folder).seq > self.position.seq:
             raise AshepError(f"{self.folder} was pruned while it was read: begin again")
 

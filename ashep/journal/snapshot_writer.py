@@ -1,4 +1,4 @@
-"""Keeper of the snapshots, when one is due, beside the work: nobody waits for it, and nothing depends on it."""
+"""Keeper of the snapshots, when one is due, next to the work: nobody waits for it, and nothing depends on it."""
 
 from collections.abc import Callable, Sequence
 

@@ -2,7 +2,7 @@ r"""Snapshots of the World, so that a start folds only what came after: `state/s
 
 A snapshot is a picture of the journal like any other: nothing depends on it, a bad one is dropped, and the one before
 it is taken, or the journal from its beginning. It holds for the code that folded it and for no other, by a fingerprint
-of that code's text. The exception is `base.snapshot` beside the journal's files: it stands for what was pruned, and is
+of that code's text. The exception is `base.snapshot` next to the journal's files: it stands for what was pruned, and is
 all that is left of it, so it is read whatever version wrote it.
 
 The first line is written as the journal's lines are: the position in the journal, the fingerprint, the hash of the

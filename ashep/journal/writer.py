@@ -44,7 +44,7 @@ class Sizes(NamedTuple):
     keep: int | timedelta = 256 * 1024 * 1024
     """Files older than the newest ones of so many bytes together, or than that long ago, are archived."""
     at_once: int = 64 * 1024 * 1024
-    """Up to so many in sealed files are compared with their hashes before the start; more of them beside the work."""
+    """Up to so many in sealed files are compared with their hashes before the start; more of them next to the work."""
 
 
 SIZES = Sizes()
@@ -80,7 +80,7 @@ class Journal:
 
         Blocks: call it before the event loop or in a worker thread. Raises `JournalDamaged`, and `DiskFailed` where
         the folders and files cannot be made or cut. `cut` of what is returned counts the bytes that were cut, `begun`
-        is the journal's first record (None: it is still to be written). `aside`: carries out what blocks later on.
+        is the journal's first record (None: it is still to be written). `aside`: executes what blocks later on.
         """
         folder = state / "journal"
         try:

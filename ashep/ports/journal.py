@@ -47,7 +47,7 @@ class Journal(Protocol):
 
     @property
     def blobs(self) -> Blobs:
-        """The texts beside it."""
+        """The texts next to it."""
         ...
 
     @property

@@ -50,7 +50,7 @@ class Message:
     address: str | None = None
     """Where people reach the page; None: nobody knows, and nothing links there."""
     head: str = ""
-    """The head of the journal's chain: `ashep journal verify --head` says whether it was written anew since."""
+    """The head of the journal's chain: `ashep journal verify --head` says whether it was written again since."""
 
     def as_json(self, source: str) -> dict[str, Any]:
         """Give it as plain JSON data; `source` names the project."""

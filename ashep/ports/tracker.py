@@ -120,7 +120,7 @@ class Update:
     add_labels: tuple[str, ...] = ()
     remove_labels: tuple[str, ...] = ()
     metadata: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """What else is to stand on the issue, by key, beside the stamp: other keys stay. A tracker without a place for
+    """What else is to stand on the issue, by key, next to the stamp: other keys stay. A tracker without a place for
     such things leaves it out."""
 
 
@@ -272,7 +272,7 @@ class Annotations(Protocol):
     """Words and metadata of issues.
 
     No write to an issue that is there touches status, assignee, the daemon's stamp, or a label that is not named, so
-    that it may be made beside a daemon at any moment. Errors: those of `ashep.ports.tracker.Tracker`.
+    that it may be made next to a daemon at any moment. Errors: those of `ashep.ports.tracker.Tracker`.
     """
 
     async def prefix(self) -> str:

@@ -32,7 +32,7 @@ class VerifyRequest:
     afresh: bool = False
     """Carry the checks out whatever is known: what failed may hold now, because a person put this machine in order."""
     of_base: bool = False
-    """The commit is from before any work: what could not be carried out there is remembered, too."""
+    """The commit is from before any work: what could not run there is remembered, too."""
 
     def before_work(self, commit: str, ids: Container[str]) -> "VerifyRequest":
         """Make the request for these checks on a commit from before the work."""
@@ -54,7 +54,7 @@ class VerifyRequest:
 class Verifier(Protocol):
     """Carries checks out on a clean checkout of a commit. It writes nothing into the repository or its work trees.
 
-    What a check says is a result: one that cannot be carried out has the status `error`. Errors: `AshepError` where no
+    What a check says is a result: one that cannot be executed has the status `error`. Errors: `AshepError` where no
     checkout can be made (no such commit, no room), with the reason. Everything is bound by the checks' own times;
     whatever ends the call, no process and no folder of it is left.
     """

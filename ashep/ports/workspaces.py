@@ -155,7 +155,7 @@ class Workspaces(Protocol):
     """
 
     async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
-        """See to it that the branch and its tree stand, and that its set-up has been carried out once.
+        """See to it that the branch and its tree stand, and that its set-up has been executed once.
 
         The branch begins at `base`; None: at the commit that the base branch has now. A branch that exists keeps its
         commits and its recorded base, whatever `base` says. A tree that stands is left exactly as it is. `slot` (0 to
@@ -165,7 +165,7 @@ class Workspaces(Protocol):
         files that git ignores are not saved.
         "sealed" gives, instead of the tree, which need not stand, what the branch has now in a folder that nobody
         writes to: without a git, ignored files, a set-up, and links that lead out of it, and with the files that
-        instruct agents as the base has them. It is made anew each time, and goes when the tree is removed. Trees that
+        instruct agents as the base has them. It is made again each time, and goes when the tree is removed. Trees that
         share the repository, with whoever works in the others, are the same for all.
 
         Raises `AshepError`: no room on the disk (only where a tree is to be made), no commit to begin from, a step of
@@ -180,8 +180,8 @@ class Workspaces(Protocol):
         like that was left with conflicts is saved and ended, one without conflicts is committed. Where HEAD is not on
         the branch, the branch is brought to contain it, and HEAD back on the branch. `told` says all that.
 
-        A file that git refuses is kept beside the branch, as it is, and keeps no other from being committed; a
-        repository that was made in the tree's root, or whatever stands in the place of the tree, is moved beside it. A
+        A file that git refuses is kept next to the branch, as it is, and keeps no other from being committed; a
+        repository that was made in the tree's root, or whatever stands in the place of the tree, is moved next to it. A
         tree that is gone leaves the branch as it is: the next `prepare` makes it again. `lacking` says all that.
 
         Raises `TreeRefused` where HEAD and the branch went apart and cannot be merged: both are saved, and it says how
@@ -193,7 +193,7 @@ class Workspaces(Protocol):
         """Put back on a branch that was just sealed at `head` what its run may not change, and write into its story.
 
         Of a run that changed what it may not its commits go off the branch, and are saved; the files that it may change
-        are committed anew. The sprint status beside a story is what it was at the last commit that the branch and
+        are committed again. The sprint status next to a story is what it was at the last commit that the branch and
         `wanted.fits` have in common, unless the story is completed. The branch is sealed at what comes of it, its tree
         is as that. Doing it again changes nothing.
         """
@@ -218,7 +218,7 @@ class Workspaces(Protocol):
         ...
 
     async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
-        """Take a tree away whose issue is closed, its branch, and what lies beside it; where nothing is left: nothing.
+        """Take a tree away whose issue is closed, its branch, and what lies next to it; where nothing is left: nothing.
 
         That the branch it landed on, or the base branch, holds the branch's commits, or what they brought where it is
         still at `head`, is looked at now, and both are still so when the branch goes. What is on no branch is saved.

@@ -65,7 +65,7 @@ class StoryBrief:
     iterations: int
     """How often at most it is worked on."""
     contexts: tuple[str, ...] = ()
-    """What the arbiter reads beside it."""
+    """What the arbiter reads next to it."""
     own_workflows: bool = True
     """Whether a workflow of the project's own is followed: not one that the work itself has changed."""
 

@@ -81,7 +81,7 @@ class RenderBudget:
 
 
 class _Compiled(BytecodeCache):
-    """What templates were compiled to, by name and content: doing it anew costs more than all else of a prompt.
+    """What templates were compiled to, by name and content: doing it again costs more than all else of a prompt.
 
     Nothing of a prompt is kept: its fences and its budget are looked up in the environment when the code runs.
     """

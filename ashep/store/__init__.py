@@ -22,7 +22,7 @@ Rows are a function of what the journal holds alone, and of what stands there fo
 writes (`projector`), at most every 0.5 seconds, so a reader may be that much behind; where none runs, `reader.stale`
 says whether the picture is complete.
 
-``playback.db`` beside it holds Worlds at places of the journal, from which a moment of the past is folded. A server
+``playback.db`` next to it holds Worlds at places of the journal, from which a moment of the past is folded. A server
 makes it, for itself and the commands alone.
 
 Modules: `schema` and `writer` (sqlmodel and SQLAlchemy), `issue_row` (an issue's), `projector`, `sqlite_reader`;

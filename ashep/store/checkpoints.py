@@ -1,7 +1,7 @@
 """Checkpoints `state/playback.db`: Worlds at places of the journal, from which any moment is folded within a second.
 
-They are a picture as the database is: deleted, damaged, of another journal or of other code, they are made anew, from
-what the journal still holds. A server makes them beside its work (`CheckpointWriter`), never the daemon; a reader can
+They are a picture as the database is: deleted, damaged, of another journal or of other code, they are made again, from
+what the journal still holds. A server makes them next to its work (`CheckpointWriter`), never the daemon; a reader can
 do without.
 
 A flow *rests* once it is closed and nothing of it is under way: it stays as it is until a record names it. A World is

@@ -1,4 +1,4 @@
-"""The journal for a reader: what the store draws a picture from, beside a daemon that goes on writing."""
+"""The journal for a reader: what the store draws a picture from, next to a daemon that goes on writing."""
 
 from collections.abc import Iterator
 from pathlib import Path

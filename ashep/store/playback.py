@@ -115,7 +115,7 @@ def _share(folder: Path, place: Checkpoint) -> float:
 
 
 def _tables(made: Folding) -> sqlite3.Connection:
-    """Lay the tables out in memory, beside the checkpoints."""
+    """Lay the tables out in memory, next to the checkpoints."""
     tables = made.database if made.database is not None else sqlite3.connect(":memory:")
     tables.row_factory = sqlite3.Row
     tables.execute("PRAGMA temp_store = MEMORY")

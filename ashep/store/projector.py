@@ -1,8 +1,8 @@
-"""Follower of the journal that keeps the pictures up to date: beside the shepherd, never in its way.
+"""Follower of the journal that keeps the pictures up to date: next to the shepherd, never in its way.
 
 The shepherd says where the journal and the World have got to, which costs it nothing; a task draws that in a worker
 thread, at most once in `every` seconds. It reads the entries back from the journal, so that nothing queues up in
-memory however long a drawing takes. An error spoils the pictures only: it is reported, and they are drawn anew. What
+memory however long a drawing takes. An error spoils the pictures only: it is reported, and they are drawn again. What
 somebody deleted is drawn again, too: an open file goes on taking what nobody can read, so it is looked for.
 """
 

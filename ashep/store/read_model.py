@@ -1,4 +1,4 @@
-"""Picture of the journal as people look at it, and what is known beside it of the daemon and the disk.
+"""Picture of the journal as people look at it, and what is known next to it of the daemon and the disk.
 
 A picture that is behind is caught up with before it is read. Beside a running daemon that only means to wait a moment:
 the daemon draws. Where none runs the picture is drawn by the reader, *beside* the state folder's own, and put into its
@@ -150,7 +150,7 @@ def _put_in_place(drawn: Path, state: Path) -> bool:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, as readers ask for the holder: none mistakes us
-        for suffix in ("-wal", "-shm"):  # of the picture before; beside the new one they would spoil it
+        for suffix in ("-wal", "-shm"):  # of the picture before; next to the new one they would spoil it
             (state / (NAME + suffix)).unlink(missing_ok=True)
         (drawn / NAME).replace(state / NAME)
     except OSError:
@@ -160,7 +160,7 @@ def _put_in_place(drawn: Path, state: Path) -> bool:
     return True
 
 
-# --- beside it ----------------------------------------------------------------------------------------------------
+# --- next to it ----------------------------------------------------------------------------------------------------
 
 
 def disk_of(state: Path) -> str:

@@ -49,7 +49,7 @@ from ashep.store.schema import (
 from ashep.store.sqlite_reader import NAME
 
 DRAFT = NAME + ".new"
-"""Where it is drawn anew."""
+"""Where it is drawn again."""
 
 _PAUSES = TypeAdapter(Pauses)
 _COLUMNS = tuple(column.name for column in FACTS.columns)
@@ -80,7 +80,7 @@ class RunLog:
             self._left = _found(self.path)
 
     def reconcile(self, lines: Iterable[str]) -> bool:
-        """Make the file hold exactly these lines; True: it had to be drawn anew, in one piece."""
+        """Make the file hold exactly these lines; True: it had to be drawn again, in one piece."""
         draft = self.path.with_name(self.path.name + ".tmp")
         with draft.open("wb") as file:
             file.writelines((line + "\n").encode() for line in lines)
@@ -101,7 +101,7 @@ class Store:
     def __init__(self, engine: Engine, runs: RunLog | None, redrawn: str, progress: Progress) -> None:
         """Use `Store.open`."""
         self.redrawn = redrawn
-        """Why the database was drawn anew; empty: it was not."""
+        """Why the database was drawn again; empty: it was not."""
         self._engine, self._log, self._progress = engine, runs, progress
         self._db: Connection = engine.connect()
         self._tallies: dict[str, Tally] = {}
@@ -123,10 +123,10 @@ class Store:
         until: Position | None = None,
         progress: Progress = lambda _done, _end: None,
     ) -> "Store":
-        """Open, and draw anew or catch up as need be, up to a position: by default the journal's present end.
+        """Open, and draw again or catch up as need be, up to a position: by default the journal's present end.
 
-        `world` is the World there, if known. The database is drawn anew where it is missing, damaged, of another
-        version, or not of this journal: beside its place, so that whoever reads sees all of it or nothing.
+        `world` is the World there, if known. The database is drawn again where it is missing, damaged, of another
+        version, or not of this journal: next to its place, so that whoever reads sees all of it or nothing.
         """
         path, end = state / NAME, until or source.position
         reason = _reason(path, source)
@@ -281,7 +281,7 @@ class Store:
 
 
 def _draw_anew(state: Path, source: JournalSource, until: Position, world: World | None, progress: Progress) -> None:
-    """Draw a database beside the one that is to be replaced, and put it in its place."""
+    """Draw a database next to the one that is to be replaced, and put it in its place."""
     path, draft = state / NAME, state / DRAFT
     draft.unlink(missing_ok=True)
     store = Store(_engine(_private(draft), draft=True), None, "", progress)
@@ -292,7 +292,7 @@ def _draw_anew(state: Path, source: JournalSource, until: Position, world: World
         raise
     finally:
         store.close()
-    for suffix in ("-wal", "-shm", "-journal"):  # of the one before; beside the new one they would spoil it
+    for suffix in ("-wal", "-shm", "-journal"):  # of the one before; next to the new one they would spoil it
         path.with_name(NAME + suffix).unlink(missing_ok=True)
     draft.replace(path)
 
@@ -334,7 +334,7 @@ def _position(meta: dict[str, str]) -> Position:
 
 
 def _reason(path: Path, source: JournalSource) -> str:
-    """Say why the database must be drawn anew; empty: it need not."""
+    """Say why the database must be drawn again; empty: it need not."""
     if not path.exists():
         return "there was none"
     engine = _engine(path)

@@ -130,7 +130,7 @@ def course(database: Database | None, issue: str) -> Data | None:
 
 
 def _edges(runs: list[Data], asked: list[Data], begun: list[int]) -> list[Data]:
-    """What led from each step to the next: `cycle` where the issue was taken anew between them."""
+    """What led from each step to the next: `cycle` where the issue was taken again between them."""
     steps = [(run["trace"], run["run"], run["phase"], run) for run in runs]
     steps += [(one["seq"], f"#{one['seq']}", one["phase"], one) for one in asked]
     steps.sort(key=lambda step: step[0])

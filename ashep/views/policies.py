@@ -18,7 +18,7 @@ from ashep.views.policy_graph import PolicyGraph
 
 @dataclass
 class PolicyGraphs:
-    """The policies of a project as JSON, drawn anew when a file has changed: to search them takes a while."""
+    """The policies of a project as JSON, drawn again when a file has changed: to search them takes a while."""
 
     folder: Path
     """`.agent-shepherd`."""

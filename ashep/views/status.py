@@ -130,7 +130,7 @@ def told_since(database: Database, created: str) -> str | None:
 
 
 def of_daemon(database: Database | None, key: str) -> Any:
-    """Give what the daemon keeps of itself beside the issues; None: nothing.
+    """Give what the daemon keeps of itself next to the issues; None: nothing.
 
     `findings` of the last audit, by number · `server`: whether the agent server answers, and what is to become of it ·
     `edit`: the last one of the user's files that cannot be used · `pauses` · `budgets`: limits that were passed and

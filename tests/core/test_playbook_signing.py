@@ -1,5 +1,6 @@
 """Conversations about signed approvals: what is signed, what voids it, and what is told of one that does not count."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -170,3 +171,5 @@ def test_a_comment_carries_the_text_and_what_is_written_otherwise_is_none() -> N
     assert [*signatures_in(text)] == [Signature(signed, armor)]
     assert not [*signatures_in(text.replace('"issue"', '"issues"'))]
     assert not [*signatures_in(text.replace("-----END", "-----end"))]
+    for time in ("2026-01-01T22:00:00", "1e308", "10000-01-01T00:00:00Z"):  # none that can be compared with another
+        assert not [*signatures_in(re.sub(r'(?<="expires": ")[^"]+', time, text))], time

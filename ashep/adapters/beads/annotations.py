@@ -1,4 +1,4 @@
-"""The port of annotations over bd 1.3.0: acceptance criteria, and metadata beside the daemon's stamp.
+"""The port of annotations over bd 1.3.0: acceptance criteria, and metadata next to the daemon's stamp.
 
 bd merges the keys of `--metadata` in its own transaction (facts/beads.md 4), so that a write of ours and one of the
 daemon's do not undo each other. Texts come out as they were put in: nothing is taken out of what may be written back.

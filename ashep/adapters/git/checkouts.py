@@ -71,8 +71,8 @@ async def half_done(tree: WorkspacePaths) -> str | None:
 _NAMED = 5
 _AT_ONCE = 500
 _SPARE = 16 * 1024**2
-"""Bytes that must be free beside the new files: for what a disk keeps of a file, and for the index."""
-_SPARE_FILES = 100  # files that must be possible beside the new ones: git's own
+"""Bytes that must be free next to the new files: for what a disk keeps of a file, and for the index."""
+_SPARE_FILES = 100  # files that must be possible next to the new ones: git's own
 
 
 async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str | None:

@@ -81,7 +81,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class CallProfile:
-    """What one kind of call has beside that: the differences are these, and each has its reason."""
+    """What one kind of call has next to that: the differences are these, and each has its reason."""
 
     settings: tuple[str, ...] = ()
     """As `name=value`; they win over the repository's."""
@@ -160,8 +160,9 @@ class Started(TypedDict):
 
 
 Call = Callable[[Sequence[str], Started], Awaitable[Finished]]
-"""How a git is started that must not be started here: in the sandbox of whoever wrote its settings. `env` is beside its
-own environment; errors are those of `programs.run`."""
+"""How a git is started that must not be started here: in the sandbox of whoever wrote its settings. `env` is next to
+its own environment; errors are those of `programs.run`.
+"""
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -54,7 +54,7 @@ async def files(top: Path, names: Collection[bytes]) -> None:
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables by which an agent's git is told to flush, beside those that tell it something already."""
+    """Give the variables by which an agent's git is told to flush, next to those that tell it something already."""
     told = environ.get("GIT_CONFIG_COUNT", "0")
     first = int(told) if told.isdecimal() else 0
     given = {"GIT_CONFIG_COUNT": str(first + len(SETTINGS))}

@@ -29,7 +29,7 @@ class Held:
 
     index: Path
     copy: Path
-    """What git is given to work on; it locks the copy by a lock beside it."""
+    """What git is given to work on; it locks the copy by a lock next to it."""
 
     async def publish(self) -> None:
         """Make the copy the index, at once and whole."""

@@ -98,7 +98,7 @@ def _places(common: Path) -> Iterator[Path]:
 
 
 def linked(common: Path) -> Iterator[tuple[Path, Path]]:
-    """Give, of each work tree that git knows beside the main one, git's folder for it and its top, there or not."""
+    """Give, of each work tree that git knows next to the main one, git's folder for it and its top, there or not."""
     with suppress(OSError):
         for admin in sorted((common / "worktrees").iterdir()):
             with suppress(OSError, UnicodeDecodeError):

@@ -240,7 +240,7 @@ class Repository:
         return (f"{branch} had become a symbolic ref to {target}; it is a branch again, and {target} as it was",)
 
     async def places(self) -> list[WorkspacePaths]:
-        """List every work tree that git knows beside the main one, whoever made it."""
+        """List every work tree that git knows next to the main one, whoever made it."""
         common = (await self.folders()).common
         return await anyio.to_thread.run_sync(lambda: list(_places(common)))
 
@@ -318,7 +318,7 @@ def _lock_file(common: Path, branch: str) -> int:
 
 
 def move_aside(place: Path, what: Path) -> Path:
-    """Move what stands in the way in a tree, or in its place, beside the tree, as it is, and give where it is then."""
+    """Move what stands in the way in a tree, or in its place, next to the tree, as it is, and give where it is then."""
     left = moved_aside_path(place)
     left.mkdir(mode=0o700, exist_ok=True)
     number = max((int(one.name.split("-")[0]) for one in left.iterdir() if one.name[:1].isdecimal()), default=0) + 1
@@ -331,7 +331,7 @@ def move_aside(place: Path, what: Path) -> Path:
 
 
 def moved_aside_path(place: Path) -> Path:
-    """Say where what stood in the way of a tree lies beside it."""
+    """Say where what stood in the way of a tree lies next to it."""
     return place.parent / f".{place.name}.left"  # no part of a branch's name begins with a dot
 
 

@@ -56,7 +56,7 @@ class GitTree:
     async def uncommitted(self, paths: Collection[str]) -> dict[str, Literal["new", "changed"]]:
         """Say of these files below the project which HEAD does not have at all, and which it has otherwise.
 
-        Nothing outside of a repository. One call of git, beside the first, which finds the repository.
+        Nothing outside of a repository. One call of git, next to the first, which finds the repository.
         """
         place = await self._find()
         if place is None or not paths:

@@ -98,7 +98,7 @@ class BindMount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a program sees beside the machine's programs."""
+    """What a program sees next to the machine's programs."""
 
     at: Path
     """The folder that it starts in."""

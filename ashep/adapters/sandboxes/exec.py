@@ -34,7 +34,7 @@ class PlaceSandbox:
     async def run(
         self, argv: Sequence[str], at: Path, env: Mapping[str, str], timeout: float, longest: float = 0.0
     ) -> Finished:
-        """Run a program to its end, in a folder of the place; `env`: variables beside those that agents have.
+        """Run a program to its end, in a folder of the place; `env`: variables next to those that agents have.
 
         `longest` as `programs.run` has it.
         """

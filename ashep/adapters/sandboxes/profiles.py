@@ -50,7 +50,7 @@ class SandboxProfile:
     sandbox: Bubblewrap | None
     """None: there is none, and it sees what we see."""
     environment: Mapping[str, str]
-    """What stands in its environment beside what passes."""
+    """What stands in its environment next to what passes."""
     without: frozenset[str] = frozenset()
     """Variables that do not pass."""
     login: Path | None = None
@@ -63,7 +63,7 @@ class SandboxProfile:
 
 @dataclass(frozen=True, slots=True)
 class WriterAccess:
-    """What whoever makes something in a place may have beside it."""
+    """What whoever makes something in a place may have next to it."""
 
     agents: AgentsSettings
     sandbox: Bubblewrap | None
@@ -78,10 +78,10 @@ class SandboxProfiles:
     def __init__(
         self, project: Path, places: Path, lent: Sequence[Path], agents: AgentsSettings, environ: Mapping[str, str]
     ) -> None:
-        """`places`: their folder; `lent`: what places need of what is beside them."""
+        """`places`: their folder; `lent`: what places need of what is next to them."""
         self._project, self._places, self._lent, self.agents, self._environ = project, places, lent, agents, environ
         self._sandbox: Bubblewrap | None = None
-        """What was found once: what cannot start a sandbox for a moment has none the less one."""
+        """What was found once: what cannot start a sandbox for a moment has nevertheless one."""
 
     async def sandbox(self, wished: Sandbox) -> Bubblewrap | None:
         """Give bubblewrap; None: agents run without. Raises `ServerNotStarted` where none may."""

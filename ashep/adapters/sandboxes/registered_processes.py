@@ -1,4 +1,4 @@
-"""Who works in a place beside its server: processes of other kinds of agents, so that whoever needs the place for
+"""Who works in a place next to its server: processes of other kinds of agents, so that whoever needs the place for
 itself ends all of them, also when the runner that started them is not there.
 """
 

@@ -20,7 +20,7 @@ from ashep.adapters.system import programs
 from ashep.errors import AshepError
 
 ASIDE = ".ashep-undeletable"
-"""The folder, beside what could not be deleted, that this is moved to; nobody looks into it again."""
+"""The folder, next to what could not be deleted, that this is moved to; nobody looks into it again."""
 
 LONGEST = 600.0
 """Seconds that a deletion may take."""

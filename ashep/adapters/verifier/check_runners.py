@@ -1,4 +1,4 @@
-"""How each type of check is carried out."""
+"""How each type of check is executed."""
 
 import os
 import re
@@ -24,11 +24,11 @@ from ashep.ports.verifier import CheckFinding, CheckType, Ended
 from ashep.redaction import Redaction
 
 _ASK = (*python(), str(CHILDREN / "http_probe.py"))
-_ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds
+_ASKING = 15.0  # seconds for what asks a service, next to the service's own bounds
 
 
 async def look(check: checks.Check, tree: Path) -> CheckFinding:
-    """Carry out a check that only looks."""
+    """Execute a check that only looks."""
     if isinstance(check, checks.FileExistsCheck):
         return await file_exists(tree, check.verify)
     if isinstance(check, checks.CodePatternCheck):
@@ -64,7 +64,7 @@ class CheckEnvironment:
         return self.checkout.tree
 
     async def carry_out(self, check: checks.Check) -> CheckFinding:
-        """Carry out a check that runs programs."""
+        """Execute a check that runs programs."""
         if isinstance(check, checks.HttpRequestCheck) and check.verify.service is None:
             return await self._elsewhere(check.verify)
         if why := self.isolation.refused(stranger=check.id in self.strangers):

@@ -87,7 +87,7 @@ class Checkout:
 
     def __init__(self, place: Path, commits: Commits, floor: int = LOW_DISK, lender: Path | None = None) -> None:
         """`floor`: bytes that are to stay free on the disk. `lender`: a repository from which programs have all that
-        they read of the history, beside what is the commit's own; None: they have all objects of the repository.
+        they read of the history, next to what is the commit's own; None: they have all objects of the repository.
         """
         self._commits, self._lender = commits, lender
         objects = lender / "objects" if lender else commits.objects

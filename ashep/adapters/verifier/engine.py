@@ -79,7 +79,7 @@ class LocalVerifier:
     def remember(self, verifications: Iterable[Verification]) -> None:
         """Take over what is known from before: the same tree and checks are not verified again.
 
-        What holds an error is not: what could not be carried out may go another time.
+        What holds an error is not: what could not run may go another time.
         """
         for verification in verifications:
             if all(result.status != "error" for result in verification.results):

@@ -32,7 +32,7 @@ CHILDREN = Path(__file__).parent / "children"
 _MARGIN = 4096  # bytes beyond what is kept: a secret that the cut goes through stands there
 _PATIENCE = 15.0  # seconds that the supervisor has to end everything
 _WORDS = 7  # of the supervisor's line
-_START = 30.0  # seconds for the supervisor itself, beside the program
+_START = 30.0  # seconds for the supervisor itself, next to the program
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 Reason = Literal["exited", "timeout", "output", "processes", "memory", "missing", "ended"]
 
@@ -98,7 +98,7 @@ async def run(
 
 
 def python() -> tuple[str, ...]:
-    """The interpreter, without the settings and libraries of anybody; nothing is written beside its programs."""
+    """The interpreter, without the settings and libraries of anybody; nothing is written next to its programs."""
     return (sys.executable, "-I", "-S", "-B")
 
 

@@ -139,5 +139,5 @@ def failed(message: str, output: str = "", cause: Cause = "") -> CheckFinding:
 
 
 def error(message: str, output: str = "", cause: Cause = "") -> CheckFinding:
-    """It could not be carried out, which proves nothing."""
+    """It could not run, which proves nothing."""
     return CheckFinding("error", message, output, cause)

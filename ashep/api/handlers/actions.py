@@ -76,7 +76,7 @@ class ActionHandlers:
     _reads: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def act(self, person: str, issue: str, wanted: actions.Act) -> actions.Done:
-        """Carry out what a person wants of an issue; once at a time for each.
+        """Execute what a person wants of an issue; once at a time for each.
 
         Raises `StaleAnswer`, `NotAnApprover`, `NotFound`, `Busy`, `NotAsked`, `UsageError`, and what the tracker does.
         """

@@ -1,4 +1,4 @@
-"""How everything stood at a moment, told from checkpoints of the journal, which are made beside what is asked."""
+"""How everything stood at a moment, told from checkpoints of the journal, which are made next to what is asked."""
 
 import json
 
@@ -52,7 +52,7 @@ class Then(page.Pictured):
 
 
 async def keep(of: QueryHandlers) -> None:
-    """Make checkpoints of the journal for ever, beside what is asked."""
+    """Make checkpoints of the journal for ever, next to what is asked."""
     keeper = of.keeper = CheckpointWriter(of.state)
     alone = anyio.CapacityLimiter(1)
     try:

@@ -1,6 +1,6 @@
 """What the page and programs look at: the views over the picture of the journal, read in threads, each a moment's.
 
-It works where no daemon runs, which is when people look: what is behind is drawn first, beside the state folder's own
+It works where no daemon runs, which is when people look: what is behind is drawn first, next to the state folder's own
 picture. It is never the reason why a daemon is slow: nothing is written, and a handful of reads go on at one time.
 """
 
@@ -272,4 +272,4 @@ class QueryHandlers:
         return await self._told(page.Records, lambda seen: lists.records(seen.database, **which.model_dump()))
 
     told, since = _told, _since
-    """For `work` beside this."""
+    """For `work` next to this."""

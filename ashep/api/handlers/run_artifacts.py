@@ -140,7 +140,7 @@ class Limit(Answer):
     warn_at: float
     """From when on a person is warned."""
     until: str | None
-    """When it begins anew."""
+    """When it begins again."""
     reached: bool
     holds: list[str]
     """Issues that it keeps from going on, the first hundred."""

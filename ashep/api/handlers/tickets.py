@@ -1,4 +1,4 @@
-"""Tickets: what the service is asked about issues, carried out over the ports of tracker, annotations and verifier.
+"""Tickets: what the service is asked about issues, executed over the ports of tracker, annotations and verifier.
 
 It is no part of the loop: the daemon has its own way to the verifier, and adopts the checks of an issue when it begins.
 What is written here is an issue's acceptance criteria, on request, and its verifications, in keys of their own.

@@ -69,7 +69,7 @@ class Question(Answer):
 
 
 class Counted(Answer):
-    """Results of checks, counted; one that could not be carried out counts as failed."""
+    """Results of checks, counted; one that could not run counts as failed."""
 
     total: int
     passed: int

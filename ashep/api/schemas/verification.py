@@ -54,7 +54,7 @@ class Verify(Given):
     """What is to be verified."""
 
     ticket_id: TicketId
-    """The issue whose checks are carried out."""
+    """The issue whose checks are executed."""
     branch_name: Annotated[str, Field(pattern=BRANCH)] | None = None
     """The branch, whose tip is the candidate; without it the one on which ashep works on the issue."""
     repo_url: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
@@ -132,7 +132,7 @@ class CheckAnswer(Answer):
 
 
 class SummaryAnswer(Answer):
-    """Results, counted; one that could not be carried out counts as failed."""
+    """Results, counted; one that could not run counts as failed."""
 
     total: int
     passed: int
@@ -153,7 +153,7 @@ class VerificationAnswer(Answer):
     base: str | None
     """The commit before the work; null: not known."""
     criteria: str
-    """The hash of the checks that were carried out."""
+    """The hash of the checks that were executed."""
     changed: bool | None
     """Whether the commit differs from its base; null: that is not known."""
     isolated: bool | None
@@ -173,7 +173,7 @@ class LookedInto(Answer):
     failed: int
     skipped: int
     failures: tuple[str, ...]
-    """Checks that failed or could not be carried out, the first ten."""
+    """Checks that failed or could not run, the first ten."""
 
 
 class Entry(LookedInto):

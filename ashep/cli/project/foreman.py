@@ -50,7 +50,7 @@ def foreman(
     yes: Annotated[bool, Option("--yes", help="With --hand-over: without asking.")] = False,
 ) -> None:
     """Start Claude Code with a memory that outlives its sessions: what is said is kept, a session that grew too long or
-    turned to another topic is begun anew, and is told what was said before.
+    turned to another topic is begun again, and is told what was said before.
 
     All that is no option of ours is Claude's, and so is everything behind `--`; the terminal and the exit code are as
     with `claude` itself. 2: the words or the settings cannot be used; 3: another one has this worker.

@@ -25,7 +25,7 @@ def shard(
     undo: Annotated[bool, typer.Option("--undo", help="Put everything back from the archive.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would move, and write nothing.")] = False,
 ) -> None:
-    """Move what is resolved out of a long story, into an archive beside it, and link it.
+    """Move what is resolved out of a long story, into an archive next to it, and link it.
 
     Findings that are resolved move, and reviews before the last one in which nothing is open. What is open stays, and
     so does the story's state. --undo puts all of it back, byte for byte.
@@ -111,7 +111,7 @@ def learnings(
 ) -> None:
     """List what completed stories taught: their lessons, and what reviews found in two or more of them.
 
-    At most 50 lines and 8 kB; the oldest go. In learnings.md only the marked part is written anew.
+    At most 50 lines and 8 kB; the oldest go. In learnings.md only the marked part is written again.
     """
     file, lines = taught(context.obj or Path.cwd(), keep=write)
     output.say_lines(lines)

@@ -1,4 +1,4 @@
-"""`ashep audit`: the account of every issue computed anew, and what is left over."""
+"""`ashep audit`: the account of every issue computed again, and what is left over."""
 
 import typer
 
@@ -17,7 +17,7 @@ MOST_NAMED = 10
 
 @app.command(epilog=example("ashep audit", "ashep audit --json"))
 def audit(context: typer.Context, as_json: Json = False) -> None:
-    """Compute the account of every issue anew from the journal and from bd, and print what is left over.
+    """Compute the account of every issue again from the journal and from bd, and print what is left over.
 
     Each issue stands in one state with its reason, each claim has an owner, each run an end or a living session, each
     wait an end, each closed issue its evidence. What was closed unverified because nothing was to be checked is named,

@@ -54,7 +54,7 @@ def verify(
     written: `journal/` with everything up to the damage, ready to be gone on with in place of the old one, and
     `rest.jsonl` with the records behind it, to be looked at. The old folder is never touched.
 
-    Whoever can write the journal can write all of it anew, so that it is good in itself. Its head stands in reports,
+    Whoever can write the journal can write all of it again, so that it is good in itself. Its head stands in reports,
     messages, the metadata of closed issues and the trailers of commits that land: with --head it is 1, too, where what
     the head stands for was changed since, or is not there.
     """

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 
 class Option(NamedTuple):
-    """What stands beside the type of a reader's parameter."""
+    """What stands next to the type of a reader's parameter."""
 
     help: str
     names: tuple[str, ...] = ()

@@ -78,7 +78,7 @@ class WatchedStatus:
 
 
 class Signs:
-    """Asks the daemon, beside the screen, how alive its runs are; what it said last is shown."""
+    """Asks the daemon, next to the screen, how alive its runs are; what it said last is shown."""
 
     def __init__(self, state: Path) -> None:
         self.known: dict[str, Data] = {}

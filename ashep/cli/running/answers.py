@@ -11,7 +11,6 @@ import anyio
 import typer
 
 from ashep.actions import answers
-from ashep.actions.approval_signature import sign_approval
 from ashep.actions.open_session import opened
 from ashep.cli import output
 from ashep.cli.commands import Issue, Message, app, example, project_of
@@ -47,7 +46,7 @@ def approve(
     """
     folder = configured(project_of(context))
     if signed:
-        message = anyio.run(sign_approval, folder, issue, message, key, now(), output.say)
+        message = anyio.run(answers.sign_approval, folder, issue, message, key, now(), output.say)
     else:
         answers.refuse_unsigned(settings_in(folder), issue)
     _answer(context, issue, message, instead, approved=True)

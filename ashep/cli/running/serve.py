@@ -41,7 +41,7 @@ def serve(
     folder, for this user alone, when there is none yet; its place is printed. It reads everything and has issues
     verified, but it answers nothing that a person is asked. GET /openapi.json describes the endpoints. Repositories are
     those that `verification.repositories` names, by default the project alone. What a verification comes to is written
-    into the issue's metadata. A daemon may run beside it; it does not need one.
+    into the issue's metadata. A daemon may run next to it; it does not need one.
 
     Exit codes: 0 stopped, 1 the port is taken, 2 configuration or usage.
     """

@@ -45,7 +45,7 @@ def sync(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Keep an issue of each story: new ones are created, and what a file says anew is written.
+    """Keep an issue of each story: new ones are created, and what is new in a file is written.
 
     What a person changed in the tracker stays, and is told. Stories that are done and have no issue get none, unless
     they are named; those that are planned get one once they have a file.

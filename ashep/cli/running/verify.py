@@ -37,14 +37,14 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Carry out the checks in the issue's acceptance criteria, on a clean checkout of a commit.
+    """Run the checks in the issue's acceptance criteria, on a clean checkout of a commit.
 
     What the daemon knows does not count here: the checks are those that stand there now. Nothing is written to the
     issue, the work tree or the state folder. What a check says holds for the git tree that is printed. Scripts in
     .agent-shepherd are those of the base; without a base, those of the commit itself. With a base it is told as well
     which checks passed before the work, and whether anything was changed; neither makes a check fail.
 
-    Exit codes: 0 passing, 1 failing, 69 where a check could not be carried out or nothing was checked, 2 where the
+    Exit codes: 0 passing, 1 failing, 69 where a check could not run or nothing was checked, 2 where the
     checks are wrong.
     """
     project = project_of(context)

@@ -119,7 +119,7 @@ async def compiled_here(patterns: Sequence[str]) -> Mapping[str, str]:
 
 
 async def apart(read: Callable[[Wrong], _T], compiled: Compiled, text: str) -> _T:
-    """Read checks, of a long text beside the event loop, and have patterns compiled by somebody who can be stopped."""
+    """Read checks, of a long text next to the event loop, and have patterns compiled by somebody who can be stopped."""
 
     async def reads(wrong: Wrong) -> _T:
         return await to_thread.run_sync(read, wrong) if len(text) > SHORT else read(wrong)

@@ -12,7 +12,7 @@ from ashep.errors import UsageError
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 IGNORED = ("runs.jsonl", "state/")
-"""What ashep writes beside its configuration and git should not hold."""
+"""What ashep writes next to its configuration and git should not hold."""
 
 
 def starter(name: str, policy: str = PRESETS[0]) -> str:
@@ -51,7 +51,7 @@ def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False
 
 
 def write_all(texts: dict[Path, str]) -> None:
-    """Write everything beside its place first, so that a full disk or a missing right leaves all as it was."""
+    """Write everything next to its place first, so that a full disk or a missing right leaves all as it was."""
     drafts = {file: file.with_name(f".{file.name}.new") for file in texts}
     try:
         for file, draft in drafts.items():

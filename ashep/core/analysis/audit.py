@@ -1,6 +1,6 @@
 """The account, checked: each issue in one state with its reason, each claim with an owner, each wait with an end.
 
-Everything is computed anew from the World, from a look at the tracker and from what the agent server says of sessions;
+Everything is computed again from the World, from a look at the tracker and from what the agent server says of sessions;
 nothing that the rules concluded before is believed. What is found is said, and nothing is done about it.
 
 A look and a World are never of the same moment. What may be under way is left out (open writes, reads that are stale),
@@ -96,7 +96,7 @@ def of_world(world: World) -> Iterator[Finding]:
 
 
 def of_indexes(world: World) -> Iterator[Finding]:
-    """Make the indexes of the World anew and compare: the cost is that of all issues, at once."""
+    """Make the indexes of the World again and compare: the cost is that of all issues, at once."""
     for name, anew in vars(indexes.indexed(world.flows)).items():
         if not anew == getattr(world.indexes, name):  # noqa: SIM201 - rpds: empty maps are `!=` each other
             yield Finding("index", None, f"the World's {name} is not what its flows say")

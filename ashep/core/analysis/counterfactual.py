@@ -235,7 +235,7 @@ class Counterfactual:
         return None
 
     def _same(self, life: ComparedIssue, was: Sequence[Fact], now: Sequence[Fact]) -> None:
-        """Keep what decisions that are the same have beside that."""
+        """Keep what decisions that are the same have next to that."""
         for one, other in zip(was, now, strict=True):
             if isinstance(one, runs.RunPlanned) and isinstance(other, runs.RunPlanned):
                 life.limits = limits(one, other)

@@ -49,7 +49,7 @@ def after_settings(world: World) -> list[Fact]:
 
 def due(world: World, flow: Flow) -> list[Fact]:
     """Its time is over. A branch that issues share stands as long as one of them needs it, and one that was pushed for
-    good: what is begun anew from the base, when the issue is opened again, could not be pushed after it.
+    good: what is begun again from the base, when the issue is opened again, could not be pushed after it.
     """
     own = flow.work.own
     if own is None:

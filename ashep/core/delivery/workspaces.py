@@ -275,7 +275,7 @@ def slept(world: World, gap: timedelta) -> World:
 
 
 def _gone(flow: Flow) -> Flow:
-    """Whoever goes on with the issue begins at the base anew; what is known of its work is kept."""
+    """Whoever goes on with the issue begins at the base again; what is known of its work is kept."""
     own = flow.work.own
     own = own and dataclasses.replace(own, path="", ground="", base="", since="", approved="", left=False, rest=None)
     return with_work(flow, own=own)

@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 NAMESPACE = "ashep-approve"
 """What the signatures are for, as `ssh-keygen -Y` names it: a signature for anything else is none of these."""
@@ -30,7 +29,7 @@ class Approval:
     """The checks that are let pass."""
     policy: str
     """The SHA-256 of the issue's policy."""
-    expires: datetime
+    expires: AwareDatetime
 
     @property
     def text(self) -> str:

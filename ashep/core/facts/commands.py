@@ -1,7 +1,7 @@
 """Commands: what is to be done in the world. A command's journal record is the intent; its `key` is stable.
 
 `tries` counts the earlier tries of the same key: a command with tries, or one found open after a crash, is probed
-before it is carried out.
+before it is executed.
 """
 
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ class CreateIssue(OfIssue):
 
 @dataclass(frozen=True, slots=True)
 class ReadIssue(OfIssue):
-    """Read the issue anew: a guard tripped, or it vanished from the list."""
+    """Read the issue again: a guard tripped, or it vanished from the list."""
 
     tries: int = 0
 
@@ -231,7 +231,7 @@ class RemoveTree(OfIssue):
 
 @dataclass(frozen=True, slots=True)
 class VerifyWork(OfIssue):
-    """Carry out on a commit what is to be checked, and see whether it differs from its base at all."""
+    """Execute on a commit what is to be checked, and see whether it differs from its base at all."""
 
     commit: str
     base: str

@@ -11,7 +11,7 @@ from typing import Literal
 from ashep.core.facts import Answer, Decision, OfIssue, OfRun, RunAnswer
 
 Ground = Literal["own", "fresh", "sealed"]
-"""What a run stands on. own: the branch's tree as it is · fresh: that tree, made anew · sealed: what was committed, in
+"""What a run stands on. own: the branch's tree as it is · fresh: that tree, made again · sealed: what was committed, in
 a folder that nobody writes to, with the instructions of the base."""
 
 
@@ -103,7 +103,7 @@ class Amendment:
     remains: str = ""
     """What is to be done still: points for it, a line each."""
     person: bool = False
-    """A person worked in it, and may have said anew what is to be fulfilled."""
+    """A person worked in it, and may have said again what is to be fulfilled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,10 @@ class TreeSealed(RunAnswer):
 
 
 CheckStatus = Literal["passed", "failed", "skipped", "error"]
-"""skipped: it is a person's · error: it could not be carried out, which proves nothing."""
+"""skipped: it is a person's · error: it could not run, which proves nothing."""
 
 Status = Literal["passing", "failing", "blocked"]
-"""passing: something was checked, and nothing failed · failing: a check failed · blocked: one could not be carried out,
+"""passing: something was checked, and nothing failed · failing: a check failed · blocked: one could not run,
 or nothing was checked at all."""
 
 
@@ -189,7 +189,7 @@ class CheckResult:
 
     @property
     def fails(self) -> bool:
-        """Whether it did not pass; one that could not be carried out proves nothing."""
+        """Whether it did not pass; one that could not run proves nothing."""
         return self.status in ("failed", "error")
 
     @property
@@ -217,7 +217,7 @@ class Verification:
     tree: str
     """The git tree's hash: what was verified, whatever commit brings it."""
     checks: str
-    """The hash of the list of checks and of all that their answer depends on beside the tree: the scripts of the base,
+    """The hash of the list of checks and of all that their answer depends on next to the tree: the scripts of the base,
     the sandbox, the network, the environment, the classes of the user's own. With the same tree and hash nothing is
     verified twice."""
     results: tuple[CheckResult, ...]
@@ -503,7 +503,7 @@ class TreeRemoved(Answer):
     freed: int = 0
     """Bytes on the disk."""
     saved: tuple[str, ...] = ()
-    """Refs that hold what was beside the branch: its past, and what had been moved out of the way."""
+    """Refs that hold what was next to the branch: its past, and what had been moved out of the way."""
 
 
 @dataclass(frozen=True, slots=True)

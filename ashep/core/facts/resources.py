@@ -355,7 +355,7 @@ class ServerRestartPlanned(Decision):
 
 @dataclass(frozen=True, slots=True)
 class RecycleWanted(Decision):
-    """The agent server is to be ended and begun anew: between turns, or at once."""
+    """The agent server is to be ended and begun again: between turns, or at once."""
 
     instance: str
     until: datetime

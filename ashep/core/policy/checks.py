@@ -41,7 +41,7 @@ _OPERATOR = re.compile(r"&&|\|\||>>|<<|[;&|<>()`\n]|\$\(")
 def parse_command(value: object) -> object:
     """Split a command that is written as a text, as a shell splits words: quotes and backslashes, and nothing else.
 
-    What only a shell carries out is refused, unless it is quoted: as words of the first program `true && false` would
+    What only a shell executes is refused, unless it is quoted: as words of the first program `true && false` would
     be a check that cannot fail. A ValueError says what is wrong.
     """
     if isinstance(value, list | tuple):

@@ -74,7 +74,7 @@ class LandingSettings(Document):
     with `pull_request` before an issue begins, which begins there, and never otherwise. `true` with another mode: at
     the start and every ten minutes, so that `ashep status` says how far the base is behind."""
     method: Literal["merge", "squash", "rebase"] = "merge"
-    """A merge commit; one commit with all of it; or its commits anew on the base, one by one."""
+    """A merge commit; one commit with all of it; or its commits again on the base, one by one."""
     forge: ForgeSettings | None = None
     """Where pull requests are opened."""
     merge_by_key: GlobList = ("**/sprint-status.yaml",)

@@ -1,4 +1,4 @@
-"""The page's settings: by which names, beside those of loopback, it may be asked."""
+"""The page's settings: by which names, next to those of loopback, it may be asked."""
 
 import re
 from typing import Annotated

@@ -209,7 +209,7 @@ class Phase(Document):
     criteria, and this phase's `checks`. What failed goes into the phase's next prompt. Issues that are worked on in
     the shared work tree are not verified. In a phase with verdicts those are looked into that `must_pass` names."""
     checks: Annotated[tuple[Check, ...], Field(max_length=100)] = ()
-    """Checks of the project's own, for every issue: carried out after an agent's success in this phase, and once more
+    """Checks of the project's own, for every issue: executed after an agent's success in this phase, and once more
     before the work lands (docs/guides/criteria.md says what there is). Where and when as `verify`."""
     when_flags: Annotated[dict[FlagName, Name], Field(max_length=20)] = {}
     """Where work leads that touches certain things, instead of where a success would lead: flags

@@ -216,7 +216,7 @@ class OpencodeSettings(Document):
     """A managed server is ended when nothing ran for so long."""
     memory_limit: Annotated[Size, Field(ge=256 * 1024**2)] | None = Bytes(4 * 1024**3)
     """The memory (resident, its whole process group: language servers and MCP servers too, what agents run in a shell
-    not) above which a managed server is ended and begun anew, once nothing runs on it; at twice as much at once.
+    not) above which a managed server is ended and begun again, once nothing runs on it; at twice as much at once.
     `null`: no limit. A server that has just begun holds about 0.5 GiB."""
     max_runs: AtOnce | None = None
     """So many runs on it at one time; `null`: no cap but `worker.max_concurrent_runs`."""
@@ -227,9 +227,10 @@ class OpencodeSettings(Document):
     nice: Annotated[int, Field(ge=0, le=19)] = 0
     """The scheduling priority of a managed server and of all that it starts: the higher, the more it gives way."""
     environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)], ...] = ()
-    """Environment variables that a managed server, and with it every agent's shell, gets beside the usual ones and the
-    keys of providers (docs/guides/service.md). A variable that `landing.forge` or `notify` takes a secret from never
-    passes."""
+    """Environment variables that a managed server, and with it every agent's shell, gets in addition to the usual ones
+    and the keys of providers (docs/guides/service.md). A variable that `landing.forge` or `notify` takes a secret from
+    never passes.
+    """
 
 
 PLACE = r"^(?:~/|/[^/])"
@@ -237,7 +238,7 @@ PLACE = r"^(?:~/|/[^/])"
 
 
 class AgentPaths(Document):
-    """What agents see in their sandbox beside the machine's programs and their own place."""
+    """What agents see in their sandbox next to the machine's programs and their own place."""
 
     read: Annotated[tuple[Annotated[str, Field(pattern=PLACE, max_length=1000)], ...], Field(max_length=100)] = ()
     """Files and folders that they may read, as `/srv/data` or `~/lib`; who judges over ACP may, too, and the login and
@@ -257,10 +258,10 @@ class AgentsSettings(Document):
     """Where an agent runs that may change files, unless its own `sandbox` in agents.yaml says otherwise. `bwrap`: in
     bubblewrap, and where that cannot be used none runs. `auto`: in bubblewrap where it can be used. `none`: as you,
     with all that you can reach. With one of the first two `worker.workspace` is `place`. Where nothing is set it is
-    `auto` wherever issues have places, or would have them; `none` beside a `workspace` of another kind, an OpenCode
+    `auto` wherever issues have places, or would have them; `none` next to a `workspace` of another kind, an OpenCode
     server at a `url`, and runners of a class of your own. `ashep install` warns where agents run as you."""
     paths: AgentPaths = AgentPaths()
-    """What they see there beside the machine's programs and toolchains, and their place."""
+    """What they see there next to the machine's programs and toolchains, and their place."""
     plugins: bool = False
     """Whether OpenCode loads the plugins that its configuration names in sandboxes, too. Those of npm make its start
     wait for npm's registry, where that does not answer."""
@@ -287,7 +288,7 @@ class OtherRunner(Document):
     command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
     """The program and its first arguments; `null`: `claude`. One of `acp` has none by itself."""
     environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)], ...] = ()
-    """Environment variables that it gets beside the usual ones and the keys of providers."""
+    """Environment variables that it gets in addition to the usual ones and the keys of providers."""
     modes: Modes = Modes()
     """What an agent of `acp` calls its modes."""
     instructions: Literal[Kind, "listed"] | None = None
@@ -387,7 +388,7 @@ class Labels(Document):
     needs_input: str = "needs:human_input"
     """A person's text is waited for."""
     needs_answer: str = "needs:human_answer"
-    """Stands beside one of these where the question was raised in the work, by an agent, by a verification or by what
+    """Stands next to one of these where the question was raised in the work, by an agent, by a verification or by what
     is touched, and is not that of a phase of people."""
     approved: str = "human:approved"
     """A person's yes."""
@@ -438,7 +439,7 @@ class Notify(Document):
 
 
 class ImpactSettings(Document):
-    """What counts as what in a change, beside what is built in (docs/guides/impact.md). A glob begins at the
+    """What counts as what in a change, in addition to what is built in (docs/guides/impact.md). A glob begins at the
     repository's top; `*` and `?` stay within a folder, `**` goes across; capitals and small letters are the same.
     """
 
@@ -483,7 +484,7 @@ ADDRESS = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])
 
 
 class VerificationSettings(Document):
-    """How checks are carried out (docs/guides/verification.md)."""
+    """How checks run (docs/guides/verification.md)."""
 
     sandbox: Literal["auto", "bwrap", "none"] = "auto"
     """Where the programs of checks run. `bwrap`: in bubblewrap, and where that cannot be used no such check is carried
@@ -492,7 +493,7 @@ class VerificationSettings(Document):
     network: bool = False
     """Whether the programs of checks reach the network out of the sandbox. They always have a loopback."""
     paths: Annotated[tuple[Annotated[str, Field(pattern=PLACE, max_length=1000)], ...], Field(max_length=100)] = ()
-    """What the programs of checks may read in the sandbox beside the machine's programs and toolchains, as `/srv/data`
+    """What the programs of checks may read in the sandbox next to the machine's programs and toolchains, as `/srv/data`
     or `~/lib`. They run the work of agents: name no place of secrets here."""
     environment: Annotated[tuple[Variable, ...], Field(max_length=100)] = ()
     """Environment variables that the programs of checks are given as ashep has them, beside `PATH` and `LANG`. They run
@@ -505,7 +506,7 @@ class VerificationSettings(Document):
     service_url: Annotated[str, Field(pattern=ADDRESS, max_length=500)] | None = None
     """What a check of the type `http_request` asks that starts no `service`: the address of one that runs by itself, as
     `http://localhost:3000`. It is not made of the checkout, so such a check says nothing about exactly this work: it is
-    asked anew each time. `null`: a check without a service cannot be carried out."""
+    asked again each time. `null`: a check without a service cannot be executed."""
     repositories: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)
     ] = ()
@@ -521,7 +522,7 @@ class Bmad(Document):
     """Whether `ashep work` keeps an issue of each story, as `ashep story sync` does: when it begins, and when a story
     has changed."""
     contexts: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)] = ()
-    """Files that the arbiter reads beside the story, as `docs/architecture.md`; a path begins at the project's
+    """Files that the arbiter reads next to the story, as `docs/architecture.md`; a path begins at the project's
     folder."""
 
 
@@ -563,7 +564,7 @@ class Settings(Document):
     agents: AgentsSettings = AgentsSettings()
     """Where agents work that may change files."""
     verification: VerificationSettings = VerificationSettings()
-    """How checks are carried out."""
+    """How checks run."""
     ui: UiSettings = UiSettings()
     """Where the page is reached."""
     bmad: Bmad = Bmad()

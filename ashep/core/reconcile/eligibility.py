@@ -42,7 +42,7 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
         visit = visits + 1  # how many runs it had in that visit nobody knows any more: their ids are not used again
     asks = phase.human is not None or labels.needs_approval in view.labels
     asks = asks and labels.parked not in view.labels
-    waited = labels.needs_input in view.labels and labels.parked not in view.labels  # a run did: it begins anew
+    waited = labels.needs_input in view.labels and labels.parked not in view.labels  # a run did: it begins again
     kind = "ask" if asks else "work" if waited or view.status == "in_progress" else "park"
     deadline = phase.human.deadline if phase.human else PHASE_QUESTION_DEADLINE
     return IssueAdopted(

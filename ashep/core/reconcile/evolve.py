@@ -50,7 +50,7 @@ def evolve(world: World, entry: Entry) -> World:
 
 
 def _of_issue(world: World, kind: type, fact: Any, fold: Callable[[Flow, Any, int, datetime], Flow]) -> World:
-    """Fold a fact about an issue: what it changes beside the flow, the intent that it answers, and the flow."""
+    """Fold a fact about an issue: what it changes next to the flow, the intent that it answers, and the flow."""
     flow = world.flows.get(fact.issue)
     if flow is None:
         return world
@@ -67,7 +67,7 @@ def _of_issue(world: World, kind: type, fact: Any, fold: Callable[[Flow, Any, in
     return put(world, fact.issue, after)
 
 
-# --- beside the flow ----------------------------------------------------------------------------------------------
+# --- next to the flow ----------------------------------------------------------------------------------------------
 
 
 def _closed(world: World, flow: Flow, fact: issues.IssueClosed) -> World:
@@ -123,7 +123,7 @@ BESIDE: Mapping[type, Callable[[World, Flow, Any], World]] = {
     issues.IssueClosed: _closed,
     tracker.IssueGone: lambda world, flow, fact: replace(world, ready=world.ready.discard(fact.issue)),
 }
-"""What a fact about an issue changes of the World beside its flow; the flow is as it was before the fact."""
+"""What a fact about an issue changes of the World next to its flow; the flow is as it was before the fact."""
 
 
 # --- the daemon ---------------------------------------------------------------------------------------------------

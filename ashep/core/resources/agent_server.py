@@ -1,8 +1,8 @@
-"""The rules of the agent server itself: when one that failed is started again, and when one that grew is begun anew.
+"""The rules of the agent server itself: when one that failed is started again, and when one that grew is begun again.
 
 A server that grows beyond its memory limit is drained: no run starts on it, those under way end, and then it is ended
 and another begun. Sessions are on disk and go on. Nothing waits for ever: a drain that a long turn outlasts is given up
-for a while, and at twice the limit the server is begun anew with turns under way: those begin once more, as after any
+for a while, and at twice the limit the server is begun again with turns under way: those begin once more, as after any
 death of a server, instead of the machine choosing whom it kills for want of memory.
 """
 
@@ -24,7 +24,7 @@ FIRST_DELAY, LONGEST_DELAY = timedelta(seconds=1), timedelta(minutes=5)
 """From the second failure in a row on a start waits: so long, then twice as long each time, and never longer."""
 
 DRAIN = timedelta(minutes=30)
-"""So long no run starts on a server that is to be begun anew; then that is given up for `SPACING`."""
+"""So long no run starts on a server that is to be begun again; then that is given up for `SPACING`."""
 
 SPACING = timedelta(minutes=30)
 """Between two recyclings, at least: a server that needs more than its limit does not keep work from going on."""
@@ -45,7 +45,7 @@ def _delay(failures: int) -> timedelta:
 
 
 def memory_seen(before: World, world: World, fact: ServerMemorySeen) -> list[Fact]:
-    """Say whether a server that has grown so large is to be begun anew."""
+    """Say whether a server that has grown so large is to be begun again."""
     server, times = server_of(world.servers, fact.runner), times_over(fact.used, fact.limit)
     if times < 1 or fact.instance != server.instance:
         return []
@@ -64,7 +64,7 @@ def is_spaced(server: Server, now: datetime) -> bool:
 
 
 def hold(world: World, runner: str) -> Hold | None:
-    """The hold that stands for every run on a runner while its server is to be begun anew; None: it is not."""
+    """The hold that stands for every run on a runner while its server is to be begun again; None: it is not."""
     recycling, seen = server_of(world.servers, runner).recycling, world.seen.get(runner)
     if recycling is None or seen is None or seen.instance != recycling.instance:
         return None
@@ -72,7 +72,7 @@ def hold(world: World, runner: str) -> Hold | None:
 
 
 def is_due(world: World, runner: str) -> bool:
-    """Whether a runner's server is to be ended and begun anew now."""
+    """Whether a runner's server is to be ended and begun again now."""
     recycling = server_of(world.servers, runner).recycling
     return recycling is not None and hold(world, runner) is not None and (recycling.at_once or not world.in_use(runner))
 

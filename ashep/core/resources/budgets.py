@@ -117,7 +117,7 @@ def passed_now(
 
 
 def after_turn(world: World, flow: Flow, judged: list[Fact]) -> list[Fact]:
-    """Say what follows from what a turn has used, beside what it is `judged` to mean itself."""
+    """Say what follows from what a turn has used, next to what it is `judged` to mean itself."""
     ended = flow.run is None or flow.run.ended or any(isinstance(fact, runs.RunEnded) for fact in judged)
     return [*_of_one(world, flow, ended=ended), *passed_now(world, of_all(world), world.spending.marks)]
 

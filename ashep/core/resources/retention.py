@@ -82,7 +82,7 @@ def pruned(world: World, files: Iterable[SealedFile], now: datetime) -> list[Fac
 def lasting(world: World) -> World:
     """Leave out what nobody reads again of issues that are done; the texts that the rest names are needed.
 
-    One that is opened again is read anew, planned anew and verified anew. What is to be mended of it, and the checks
+    One that is opened again is read again, planned again and verified again. What is to be mended of it, and the checks
     that were adopted for it, count then, too.
     """
     for issue, flow in world.flows.items():

@@ -168,7 +168,7 @@ def pass_over(
 
 
 def choose_beside(world: World, wish: Phase, behind: Mapping[str, int] = NO_FAILURES) -> Agent | None:
-    """Choose an agent for a prompt beside a run: no person, and none whose provider takes nothing or has no budget."""
+    """Choose an agent for a prompt next to a run: no person, and none whose provider takes nothing or has no budget."""
     spent = budgets.spent_providers(world)
     shut = {*spent, *(one.provider or None for one in world.outages if one.tried_since is None)}
     known = world.agents.agents if world.agents else ()

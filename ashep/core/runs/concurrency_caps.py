@@ -1,4 +1,4 @@
-"""Caps on runs at one time, beside that on all of them: of a phase, a runner, an agent, a provider.
+"""Caps on runs at one time, next to that on all of them: of a phase, a runner, an agent, a provider.
 
 A run counts for as long as it has a slot, for its own agent also while another one reads its session for it. An agent
 at its cap, or at that of its runner or provider, is passed over for the next one that fits; a phase at its own waits.

@@ -94,7 +94,7 @@ UNCHANGED = "unchanged"
 
 
 def failing(results: Iterable[CheckResult]) -> tuple[str, ...]:
-    """Name the checks that did not pass; one that could not be carried out proves nothing."""
+    """Name the checks that did not pass; one that could not run proves nothing."""
     return tuple(result.check_id for result in results if result.fails)
 
 

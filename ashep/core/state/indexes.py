@@ -1,4 +1,4 @@
-"""The World's indexes: what follows from `flows` alone, kept beside it so that nobody needs to look at all of them."""
+"""The World's indexes: what follows from `flows` alone, kept next to it so that nobody needs to look at all of them."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _depends(
 
 
 def indexed(flows: HashTrieMap[str, Flow]) -> Indexes:
-    """Make the indexes anew: those of a World that was kept without them."""
+    """Make the indexes again: those of a World that was kept without them."""
     sets: dict[str, list[str]] = {name: [] for name in SETS}
     dues: dict[str, datetime] = {}
     groups = dict.fromkeys(GROUPS, NO_DEPENDENTS)

@@ -36,7 +36,7 @@ MOST = 2
 
 @dataclass(frozen=True, slots=True)
 class Recycling:
-    """A server is to be ended and begun anew."""
+    """A server is to be ended and begun again."""
 
     instance: str
     until: datetime

@@ -1,8 +1,8 @@
 """A World as parts of JSON text, and back: so that a start need not fold years of facts again.
 
-It knows no field by name: whatever the dataclasses of the World hold is kept, but for its indexes, which are made anew.
-A part of an unknown name is left out, and a field without a part has its default, so that a later version reads what
-an earlier one has kept, as it does with facts.
+It knows no field by name: whatever the dataclasses of the World hold is kept, but for its indexes, which are made
+again. A part of an unknown name is left out, and a field without a part has its default, so that a later version reads
+what an earlier one has kept, as it does with facts.
 """
 
 import json

@@ -66,7 +66,7 @@ class World:
     agents: Agents | None = None
     settings: Settings = DEFAULTS
     files: edits.Files = edits.NO_FILES
-    """What is kept in mind of the user's files beside that."""
+    """What is kept in mind of the user's files next to that."""
     rules: int = 0
     """The number of the core's rules under which decisions are made since the last start; 0: none is on record."""
     tracker: TrackerSeen | None = None

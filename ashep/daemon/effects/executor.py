@@ -25,6 +25,7 @@ from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.eligibility import LEASE_GRACE
 from ashep.core.resources.notices import targets
+from ashep.core.runs.requests import ADDRESSED
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.effects import sessions, work
@@ -61,6 +62,7 @@ ReadSignatures = Callable[
 """Reads the signatures in comments, each with its signer, and whether a branch has only signed approvals count."""
 
 _TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
+_MOST_EARLY = 20  # early answers that a comment names
 
 
 class Effects:
@@ -115,7 +117,7 @@ class Effects:
             return facts
 
     async def _lease_lost(self, command: commands.IssueCommand, world: Callable[[], World], probe: bool) -> str | None:
-        """Renew the lease under which a command is carried out, if need be; why that cannot be is an answer."""
+        """Renew the lease under which a command is executed, if need be; why that cannot be is an answer."""
         flow = world().flows.get(command.issue)
         if not isinstance(command, UNDER_LEASE) or flow is None or not flow.leased:
             return None
@@ -275,11 +277,14 @@ class Effects:
         events = label_events(await self.tracker.changes(command.issue))
         actor = self.tracker.actor
         before, behind = sessions.around(seen.text.comments, actor, world.instance, command.after)
-        comments, early = peoples(behind, actor), peoples(before, actor)
+        comments = peoples(behind, actor)
+        early = tuple(comment for comment in peoples(before, actor) if ADDRESSED.match(comment.text))[-_MOST_EARLY:]
         own = world.flows[command.issue].work.own
         base = world.settings.landing.base or (own.onto if own is not None else None) or ""
         signed = ((), False) if self._signatures is None else await self._signatures(world.settings, base, comments)
-        return [tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments, *signed, early)]
+        return [
+            tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments, *signed, tuple(early))
+        ]
 
     async def _read_authors(self, command: commands.ReadAuthors) -> list[Fact]:
         changes = await self.tracker.changes(command.issue)

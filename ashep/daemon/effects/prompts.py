@@ -94,7 +94,7 @@ class PromptEffects:
         transcript = None
         if command.kind in ("extract", "diagnose") and source is not None:
             transcript = await self._runners.of(source).transcript(source, TRANSCRIPT)
-        said = (people for people in peoples(text.comments, self._tracker.actor) if is_named(world, people.author))
+        said = (comment for comment in peoples(text.comments, self._tracker.actor) if is_named(world, comment.author))
         fresh = tuple(one for one in said if one.id not in flow.shown)
         return Brief(
             run=run.id,

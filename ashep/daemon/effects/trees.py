@@ -19,7 +19,7 @@ TreeCommand = ReadTree | PrepareTree | SealTree | RemoveTree
 
 
 class TreeEffects:
-    """Carries out what is asked for about work trees.
+    """Executes what is asked for about work trees.
 
     `workspaces`: what makes trees of issues' own as the settings say; None where nothing does.
     """

@@ -47,7 +47,7 @@ from ashep.ports.workspaces import Diffs
 from ashep.redaction import MARK
 
 AT_ONCE = 2
-"""How many verifications are carried out at once: their programs are as heavy as the project's tests."""
+"""How many verifications are executed at once: their programs are as heavy as the project's tests."""
 
 UNWANTED = 1.0
 """Seconds between looks whether a verification is still wanted."""
@@ -74,7 +74,7 @@ class DeliveryAdapters:
 
 
 class WorkEffects:
-    """Carries out what is asked for about the work of issues.
+    """Executes what is asked for about the work of issues.
 
     `means`: what does so, as the settings say; None: nothing can. `head`: gives the head of the journal's chain.
     """
@@ -217,7 +217,7 @@ class WorkEffects:
             return delivery.CriteriaAdopted(issue, "")
         manual = tuple(check.verify.question for check in criteria.checks if isinstance(check, ManualCheck))
         text = self._blobs.redact(canonical(criteria))
-        if MARK in text:  # what is kept, and would be carried out, is not what was written
+        if MARK in text:  # what is kept, and would be executed, is not what was written
             told = f"they hold a secret of this machine, which is known as {MARK} only: take it out of them"
             return delivery.CriteriaAdopted(issue, "", error=told)
         blob = await self._blobs.keep(text)

@@ -1,4 +1,4 @@
-"""The simulated night with the page beside it: what came before goes by in a moment, and from then on time is real.
+"""The simulated night with the page next to it: what came before goes by in a moment, and from then on time is real.
 
 One process is all of it, daemon, tracker, agents and server, in memory but for the journal and its picture. Agents take
 seconds, issues keep coming for a while, and nobody answers but who came in by the link.

@@ -111,7 +111,7 @@ _ERRORS = {
 }
 _OURS = {"agent": "task"}
 _REMINDER = "<system-reminder>"
-"""How a text begins that Claude Code puts beside a prompt, into the same message."""
+"""How a text begins that Claude Code puts next to a prompt, into the same message."""
 
 
 class Messages:

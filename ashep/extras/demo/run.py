@@ -227,7 +227,7 @@ def _phase(issue: dict[str, Any]) -> str:
 async def _watch(stage: DemoProject, process: Process, console: Console, edits: Edits) -> None:
     """Show what happens, and be the person, until every issue is closed; one edits the policy meanwhile.
 
-    A piece that ends by itself has nobody beside it.
+    A piece that ends by itself has nobody next to it.
     """
     picture = _Picture()
     live = Live(picture, console=console, refresh_per_second=4) if console.is_terminal else None

@@ -239,7 +239,7 @@ class Scenario:
     init: tuple[str, ...] = ("init",)
     works: tuple[str, ...] = ("work",)
     ends: bool = False
-    """Whether what works ends by itself; else a person stays beside it until every issue is closed."""
+    """Whether what works ends by itself; else a person stays next to it until every issue is closed."""
 
 
 SHOWN = ISSUES[1].id

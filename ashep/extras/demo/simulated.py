@@ -1,6 +1,6 @@
 """The demonstration without anything installed: the same daemon and story, over memory and in virtual time.
 
-In memory only checks of files are carried out.
+In memory only checks of files are executed.
 """
 
 import subprocess

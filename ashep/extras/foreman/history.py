@@ -22,7 +22,7 @@ from ashep.redaction import Redaction
 
 Kind = Literal["prompt", "answer", "plan", "asked", "result", "restart", "topic", "cleared"]
 """prompt, answer: of the person, of the main agent · plan: one that was accepted · asked, result: of a subagent ·
-restart, topic: the session was begun anew, because it was long, or because of a new topic · cleared: by the person."""
+restart, topic: the session was begun again, because it was long, or because of a new topic · cleared: by the person."""
 
 
 class HistoryEntry(BaseModel, frozen=True):
@@ -149,7 +149,7 @@ class History(ExitStack):
             self._read()
 
     def _put_recent(self) -> None:
-        """Derive the read model anew; opening makes it, too, so that a disk that has no room for it is no harm."""
+        """Derive the read model again; opening makes it, too, so that a disk that has no room for it is no harm."""
         lines = (one.model_dump_json() for one in since(tuple(self._entries.values())[-50:], "cleared", "topic"))
         draft = self._folder / f"{RECENT}.tmp"
         with suppress(OSError):
@@ -170,7 +170,7 @@ def derived(*words: str) -> str:
 
 
 def read(folder: Path) -> HistoryContent:
-    """Read a worker's history, also beside a wrapper that writes; raises `DiskFailed` where it cannot be read."""
+    """Read a worker's history, also next to a wrapper that writes; raises `DiskFailed` where it cannot be read."""
     found, entries, damaged = {name: [b""] for name in FILES}, dict[str, HistoryEntry](), list[str]()
     with _told(folder):
         for name in reversed(FILES):  # a file that becomes an older one meanwhile is read twice so, and not left out

@@ -1,4 +1,4 @@
-"""What follows from what Claude Code tells: what is kept of it, what it is answered, and when a session is begun anew.
+"""What follows from what Claude Code tells: what is kept of it, what it is answered, and when a session is begun again.
 
 Pure: payloads of hooks (facts/claude-code.md 35-43) come in. Of what has another form than expected nothing is kept.
 """
@@ -50,7 +50,7 @@ class Relaunch(NamedTuple):
 
 
 class HookDecision(NamedTuple):
-    """What is done about a hook: entries are appended, the session is begun anew, the hook is answered."""
+    """What is done about a hook: entries are appended, the session is begun again, the hook is answered."""
 
     entries: tuple[HistoryEntry, ...] = ()
     answer: Mapping[str, object] = {}

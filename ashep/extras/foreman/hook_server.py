@@ -71,7 +71,7 @@ class Desk:
     _sent: str | None = ""  # the prompt that the session was begun with, if any, until one comes; then None
     _turn: str = ""  # the id of the last prompt
     _ending: bool = False
-    _fresh: bool = False  # nothing was done since it was begun anew: to do so again would change nothing
+    _fresh: bool = False  # nothing was done since it was begun again: to do so again would change nothing
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     def begun(self, session: str, sent: str = "") -> None:
@@ -91,7 +91,7 @@ class Desk:
             return {}  # it is kept since it was blocked, and CONTINUE is nobody's
         turns = event == "UserPromptSubmit" and await self._turns(prompt, turn)
         async with self._lock:
-            topic = turns and not self._ending and session == self.session  # it was not begun anew while we asked
+            topic = turns and not self._ending and session == self.session  # it was not begun again while we asked
             done = await to_thread.run_sync(self._keep, event, payload, topic)
             kinds = {entry.kind for entry in done.entries}
             self._turn = turn or self._turn

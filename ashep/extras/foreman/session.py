@@ -1,4 +1,4 @@
-"""A person's sitting with Claude Code: it is started at once, heard, and begun anew when its hooks say so.
+"""A person's sitting with Claude Code: it is started at once, heard, and begun again when its hooks say so.
 
 The child does not wait for us: a socket is bound, the child started, and only then what is slow is imported (the web
 server, the hooks, the tools); what the child asks meanwhile waits in the socket's queue.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # it takes long to import: see above
     from ashep.extras.foreman.hook_server import Desk
 
 RESTARTS, WITHIN = 5, 60.0
-"""A session that was begun anew so often in so many seconds is left running: something is wrong."""
+"""A session that was begun again so often in so many seconds is left running: something is wrong."""
 
 _QUIET: dict[str, object] = {"topics": False, "restart": Restart(bytes=2**62, share=1, window=2**62)}
 _RESUME = "The last session grew too long, and its last subagent was not asked. Go on where the last entries above end."
@@ -79,7 +79,7 @@ class Seat:
         self._restarts, self._wrong = deque[float](maxlen=RESTARTS), deque[str](maxlen=10)
 
     async def run(self) -> int:
-        """Run Claude Code, anew where its hooks say so, and give its exit code."""
+        """Run Claude Code, again where its hooks say so, and give its exit code."""
         code = 0
         shutil.rmtree(self._now, ignore_errors=True)
         listener = socket.create_server(("127.0.0.1", 0))

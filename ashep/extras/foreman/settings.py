@@ -32,7 +32,7 @@ class Memory(Document):
 
 
 class Restart(Document):
-    """When a session has grown too long, and is begun anew before the next subagent."""
+    """When a session has grown too long, and is begun again before the next subagent."""
 
     bytes: Annotated[int, Field(ge=1)] = 600_000
     """Of what was said, by the person and by Claude, in its transcript: one short prompt is 150 kB already."""
@@ -82,7 +82,7 @@ class ForemanSettings(Document):
     model: SmallModel | None = None
     """Without one no prompt is asked about, and `web-fetch` answers no question."""
     topics: bool = True
-    """Whether the small model is asked if a prompt begins a new topic; then the session is begun anew."""
+    """Whether the small model is asked if a prompt begins a new topic; then the session is begun again."""
     topic_timeout: Annotated[float, Field(gt=0, le=30)] = 2.0
     """Seconds; what takes longer is no new topic."""
     search: Search | None = None

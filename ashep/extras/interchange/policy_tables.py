@@ -268,7 +268,7 @@ def _leads(reader: _Reader, placed: TableRow) -> str:
 
 
 def _human(reader: _Reader, state: str) -> dict[str, Any]:
-    """Give a human phase; where the table has no rows for it, everything begins anew after an answer."""
+    """Give a human phase; where the table has no rows for it, everything begins again after an answer."""
     rows = {placed.row.event: placed for placed in reader.of(state)}
     first = reader.phase_at[reader.begins(reader.of(reader.document.table.initial)[0])]
     human: dict[str, Any] = {"ask": f"{state}: say in a comment how to go on. Go on?"}

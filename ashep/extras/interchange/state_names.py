@@ -44,7 +44,7 @@ class NamedPhase(NamedTuple):
     needs: tuple[str, ...]
     human: bool
     anew: bool = False
-    """A human phase after which everything begins anew, whatever the answer is: a table has no row for that."""
+    """A human phase after which everything begins again, whatever the answer is: a table has no row for that."""
 
 
 def is_anew(human: Mapping[str, Any] | None, first: str) -> bool:

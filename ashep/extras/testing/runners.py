@@ -1,6 +1,6 @@
 """Suite of the runner: each sentence of the contract in `ashep.ports.runner.Runner` that a test can hold it to.
 
-`from ashep.extras.testing.runners import *` in a test file, beside a fixture `world` that gives a `RunnerWorld`, holds
+`from ashep.extras.testing.runners import *` in a test file, next to a fixture `world` that gives a `RunnerWorld`, holds
 a runner to it. The tests of ashep hold the one in memory and the one over the real OpenCode server to the very same.
 
 A test writes what agents shall do as *acts*, found by a word in the prompt, and each world plays them in its own way.

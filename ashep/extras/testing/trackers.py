@@ -1,6 +1,6 @@
 """Suite of the tracker: each sentence of the contract in `ashep.ports.tracker.Tracker` that a test can hold it to.
 
-`from ashep.extras.testing.trackers import *` in a test file, beside a fixture `world` that gives a `TrackerWorld`,
+`from ashep.extras.testing.trackers import *` in a test file, next to a fixture `world` that gives a `TrackerWorld`,
 holds a tracker to it. The tests of ashep hold the one in memory and the one over the real bd to the very same.
 """
 

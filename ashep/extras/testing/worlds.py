@@ -52,7 +52,7 @@ class TrackerWorld(Protocol):
 
     @property
     def can(self) -> Collection[str]:
-        """What the tracker keeps beside what all must keep; tests of the rest are skipped.
+        """What the tracker keeps next to what all must keep; tests of the rest are skipped.
 
         `blocks`: that an issue waits for another; `parents`: that it is a part of another; `words`: design, acceptance
         criteria and notes; `leases`: that a claim runs out; `hints`: that it tells of changes by itself.

@@ -94,7 +94,7 @@ async def _common(git: Git, one: str, other: str) -> str | None:
 
 
 async def _sprint(git: Git, fork: str, prefix: str, story: str) -> tuple[bytes, _Entry | None]:
-    """Find the sprint status that counts: beside the story, above it, or where projects have it (facts/bmad.md 9)."""
+    """Find the sprint status that counts: next to the story, above it, or where projects have it (facts/bmad.md 9)."""
     beside = [str(folder / SPRINT) for folder in PurePosixPath(story).parents[:2]]
     names = dict.fromkeys([*beside, *(f"{folder}/{SPRINT}" for folder in (*USUAL, "docs"))])
     for name in (os.fsencode(prefix + name) for name in names):
@@ -121,7 +121,7 @@ async def _content(git: Git, entry: _Entry | None) -> bytes | None:
 async def _commit(
     repository: Repository, onto: str, files: Mapping[bytes, _Entry | None], head: str, run: str, what: str
 ) -> str:
-    """Give a commit that has these files beside those of another; that one itself where it has them."""
+    """Give a commit that has these files next to those of another; that one itself where it has them."""
     if not files:
         return onto
     common = (await repository.folders()).common

@@ -108,7 +108,7 @@ class Clones(Worktrees):
                 await self._repository.unname(branch)
                 return await self._lay(branch, base)
         if ground == "fresh":
-            await self._refuse_elsewhere(branch, None)  # it could not be made anew
+            await self._refuse_elsewhere(branch, None)  # it could not be made again
             # what is built there is built again: saved each time it would fill the repository
             await self.remove(branch, drop_ignored=True)
         return await super().prepare(branch, base, slot)
@@ -231,7 +231,7 @@ class Clones(Worktrees):
 
     @asynccontextmanager
     async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
-        """Have a folder beside the places to make something in."""
+        """Have a folder next to the places to make something in."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
         folder, ignore = root / MAKING / file_of(branch), anyio.Path(root, ".gitignore")
         async with drafting(folder):
@@ -447,7 +447,7 @@ class Clones(Worktrees):
         return WorkspacePaths(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / file_of(branch))
 
     async def _found(self, branch: str, told: seal.SealReport | None = None) -> WorkspacePaths | None:
-        """Give the place of a branch, whether its folder is there or not; a git that is gone is made anew."""
+        """Give the place of a branch, whether its folder is there or not; a git that is gone is made again."""
         if not await self.stands(branch):
             return None
         place = await self._looked_at(await self._at(branch), branch)
@@ -466,7 +466,7 @@ class Clones(Worktrees):
         return replace(place, ref=ref or None, broken=ref is None)
 
     async def _standing(self, branch: str, told: seal.SealReport | None = None) -> WorkspacePaths | None:
-        """Give the place that stands; what stands there instead is moved beside it, and a git that is gone made anew.
+        """Give the place that stands; what stands there instead is moved next to it, and a git that is gone made again.
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
@@ -482,7 +482,7 @@ class Clones(Worktrees):
         return None
 
     async def _mend(self, place: WorkspacePaths, branch: str, told: seal.SealReport) -> None:
-        """Make the git of a place anew, which somebody took away or put something else in place of; its files stay."""
+        """Make the git of a place again, which somebody took away or put something else in place of; its files stay."""
         head, kept = await self._tip(branch), None
         lent = await self._lent(branch, await self._base_of(branch, head))
         if await anyio.to_thread.run_sync(os.path.lexists, place.admin):

@@ -12,7 +12,7 @@ from ashep.adapters.git.command import NOTHING, Git
 from ashep.journal import durable_io
 
 CONFIG = ".git-config"
-"""The folder beside the places in which they stand."""
+"""The folder next to the places in which they stand."""
 
 _SETTINGS = re.compile(
     r"user\.(?:name|email|useconfigonly)|(?:author|committer)\.(?:name|email)"
@@ -37,7 +37,7 @@ async def read(git: Git) -> Sequence[tuple[str, str]]:
 
 
 async def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
-    """Write down, beside all places below `root`, what git is told in them of the user's settings."""
+    """Write down, next to all places below `root`, what git is told in them of the user's settings."""
     folder = root / CONFIG
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
 

@@ -30,7 +30,7 @@ from ashep.redaction import Redaction
 
 _GIVEN = ("PATH", "LANG", "TZ")
 _MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-"""Bytes that a git may hold beside the files that it maps: it reads several files whole, however large they are."""
+"""Bytes that a git may hold next to the files that it maps: it reads several files whole, however large they are."""
 _IDLE = 60.0
 """Seconds for a git that does nothing: one that waits at a pipe which stands for `.gitignore` waits for ever."""
 

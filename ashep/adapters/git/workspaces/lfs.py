@@ -1,4 +1,4 @@
-"""Contents of Git LFS: what git has of them is a pointer, and the filter that git calls keeps them beside its objects.
+"""Contents of Git LFS: what git has of them is a pointer, and the filter that git calls keeps them next to its objects.
 
 They go into a place for the pointers of a commit that it is given, as copies, and come out of it for pointers that are
 new there. Whoever works in the place writes its folders, so that each is opened by itself and no link is followed.

@@ -432,7 +432,7 @@ class Worktrees:
         return await command.commit_of(repository.git, "HEAD")
 
     async def _tip(self, branch: str) -> str:
-        """Give the branch's commit; one that an agent deleted is made anew where it was sealed last."""
+        """Give the branch's commit; one that an agent deleted is made again where it was sealed last."""
         ref, kept = f"refs/heads/{branch}", (f"{SEALED}{branch}", f"{BASES}{branch}")
         refs = await self._repository.refs(ref, *kept)
         if ref not in refs:

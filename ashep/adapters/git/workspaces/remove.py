@@ -87,7 +87,7 @@ async def retire(
     base: str | None,
     quiet: timedelta,
 ) -> Removed:
-    """Take a tree and its branch away, and what lies beside it; whoever calls it holds the branch.
+    """Take a tree and its branch away, and what lies next to it; whoever calls it holds the branch.
 
     `standing`: the tree, by which repository git is called in it, and how it is saved.
 

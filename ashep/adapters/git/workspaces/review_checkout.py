@@ -2,7 +2,7 @@
 
 No git is in it, nothing that git ignores, and no link that leads out of it. What tells agents how to work is as the
 base has it: a candidate does not instruct its judges. What of that starts programs is absent, the base's too: they
-would be started among the candidate's files. What the candidate has there instead stands beside it.
+would be started among the candidate's files. What the candidate has there instead stands next to it.
 """
 
 import os
@@ -77,7 +77,7 @@ async def lay(
 async def _instructed(
     files: ExportedFiles, base: str, before: _Entries, now: _Entries, instructions: Instructions
 ) -> bytes:
-    """Say what the index must have beside what the head has, as `update-index --index-info` reads it."""
+    """Say what the index must have next to what the head has, as `update-index --index-info` reads it."""
 
     def covers(path: bytes) -> bool:
         return instructions.covers(os.fsdecode(path))

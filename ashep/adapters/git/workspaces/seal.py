@@ -38,7 +38,7 @@ class SealReport:
 async def repair(place: WorkspacePaths, told: SealReport) -> None:
     """See to it that the `.git` of a tree names its git folder: else git finds the user's checkout, which is above.
 
-    A repository that an agent made there is moved beside the tree.
+    A repository that an agent made there is moved next to the tree.
     """
     if place.whole:  # whoever made it looks after it
         return
@@ -106,7 +106,7 @@ async def seal(
 
 
 async def _read_index(repository: Repository, place: WorkspacePaths, told: SealReport) -> None:
-    """Make an index that git cannot read anew: what was staged only is lost with it, the files are there."""
+    """Make an index that git cannot read again: what was staged only is lost with it, the files are there."""
     done = await repository.ask(place, "ls-files", "--stage", "-z")
     if done.returncode and _BROKEN_INDEX.search(repository.git.said(done)):
         kept = await anyio.to_thread.run_sync(move_aside, place.path, place.admin / "index")
@@ -212,7 +212,7 @@ async def _add(
     left_out: Iterable[str],
     told: SealReport,
 ) -> None:
-    """Stage all that git takes. What it refuses is kept beside the branch, and told."""
+    """Stage all that git takes. What it refuses is kept next to the branch, and told."""
     add = ("add", "--all", "--ignore-errors", *everywhere)
     done = await repository.ask(place, *add, "--", ".", *left_out)
     if not done.returncode and _CLOSED not in done.stderr:
@@ -290,7 +290,7 @@ async def _show_hidden(repository: Repository, place: WorkspacePaths) -> None:
 
 
 async def identity(repository: Repository, place: WorkspacePaths) -> dict[str, str]:
-    """Give what git needs to know beside the user's own name and address: ours, where it has none."""
+    """Give what git needs to know next to the user's own name and address: ours, where it has none."""
     missing = dict[str, str]()
     for role in ("AUTHOR", "COMMITTER"):
         flag = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.useConfigOnly", "GIT_CONFIG_VALUE_0": "true"}

@@ -37,7 +37,7 @@ async def set_up(
     """Carry the steps out in `folder`, unless that was done; it counts as done once all have worked.
 
     `inner`: by which git is called in the place. `enter`: gives where its agents run; None: as we do. Raises
-    `AshepError` where a step failed, with what it said last. They begin anew at the next call.
+    `AshepError` where a step failed, with what it said last. They begin again at the next call.
     """
     mark = place.notes / _MARK
     if await anyio.Path(mark).exists():

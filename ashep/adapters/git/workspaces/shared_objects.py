@@ -23,7 +23,7 @@ from ashep.errors import AshepError, TreeRefused
 from ashep.journal import durable_io
 
 LENDER = ".lender"
-"""Its folder, beside the places."""
+"""Its folder, next to the places."""
 
 MOST_BROUGHT = 256 * 1024**2
 """Bytes of a pack that goes in or out of a place at once."""
@@ -37,7 +37,7 @@ _LENT = ("refs/tags/", "refs/remotes/origin/")
 
 @dataclass(frozen=True, slots=True)
 class BorrowedObjects:
-    """What a place is given of the repository beside its own branch."""
+    """What a place is given of the repository next to its own branch."""
 
     objects: Path
     """The folder that its objects are borrowed from."""

@@ -20,7 +20,7 @@ from ashep.core.text import read_json
 from ashep.journal import durable_io
 
 MOST_RECORD = 8 * 1024 * 1024
-"""Bytes of a record's file; one older file of that size is kept beside it."""
+"""Bytes of a record's file; one older file of that size is kept next to it."""
 
 MOST_FILE = 4 * 1024 * 1024
 """Bytes of any other file that is read."""
@@ -115,7 +115,7 @@ class Mailbox:
         return (things := self.things()) is None or (things / _STANDS / self.path.name).exists()
 
     def stand(self) -> None:
-        """Begin it anew where it does not stand."""
+        """Begin it again where it does not stand."""
         if (things := self.things()) is not None and not self.stands():
             self.remove("agent.json")
             durable_io.make_folder(things / _STANDS)

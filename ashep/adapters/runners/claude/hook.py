@@ -1,7 +1,7 @@
 """A program of its own that Claude Code runs before a tool: it refuses, or asks and waits for the answer.
 
-It knows nothing but Python and the files beside it, so that it goes on while no daemon is there; what it asks stands in
-`asks/`, and what is answered in `answers/`, each whole or not there. `rules.json`: the rules as regular expressions,
+It knows nothing but Python and the files next to it, so that it goes on while no daemon is there; what it asks stands
+in `asks/`, and what is answered in `answers/`, each whole or not there. `rules.json`: the rules as regular expressions,
 the first that fits decides; a line of commands is judged by each of its pieces, and the strictest word counts. What a
 rule allows is left to Claude Code, so that none widens what the session may do. What goes wrong refuses: exit code 2.
 """

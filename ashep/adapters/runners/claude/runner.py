@@ -185,7 +185,7 @@ class ClaudeRunner:
         return os.stat(program).st_mtime_ns
 
     async def agents(self) -> tuple[agents.AgentDefinition, ...]:
-        """Say which agents can be named beside the built-in ones, and what they are; it need not have been started."""
+        """Say which agents can be named next to the built-in ones, and what they are; it need not have been started."""
         return await anyio.to_thread.run_sync(lambda: agents.listed(self._config, self._base_agents()))
 
     def _agents(self) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ class ClaudeRunner:
         for message in (None, prompt.message_id):
             earlier = await self._run_blocking(self._dead, prompt.session, message)
             if earlier is not None:
-                await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
+                await process.sweep(earlier)  # its tools may have outlived it, and would work next to the next one
         profile = None
         if session.config:
             if self._apart is None:  # what it wrote there would lead a process outside

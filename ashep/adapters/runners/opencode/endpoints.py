@@ -93,7 +93,7 @@ class AttachedServer:
     """The server at a URL.
 
     Its life has no name of its own, so that one is made: it holds until the address refuses a connection, which proves
-    that the life is over. The name is kept beside the managed server's things, because another name after a restart of
+    that the life is over. The name is kept next to the managed server's things, because another name after a restart of
     ashep would claim that the server had died.
     """
 

@@ -197,7 +197,7 @@ class IsolatedRunner:
         held = await maker.runner.memory() if maker.up and self._most is not None else None
         async with maker.starting:
             if held is not None and self._most is not None and held > _TIMES * self._most:
-                maker.up = False  # its turn begins anew, as after any death of a server
+                maker.up = False  # its turn begins again, as after any death of a server
                 await maker.runner.stop_server()
             elif anyio.current_time() - maker.used > _IDLE:
                 await maker.runner.stop_server()
@@ -226,7 +226,7 @@ class IsolatedRunner:
 
     async def _choose(self, where: _Where) -> None:
         """Have the server of a place be one for this session: no other works there, and whoever only reads takes the
-        server as it is, also after a restart of ours. It is begun anew when it is used next.
+        server as it is, also after a restart of ours. It is begun again when it is used next.
         """
         place = await anyio.to_thread.run_sync(self._place_of, where.directory)
         if place is not None and await self._chosen(where.directory) != (where.sandbox or ""):
@@ -278,14 +278,14 @@ class IsolatedRunner:
         try:
             answer = await call(maker.runner)
         except (RunnerUnavailable, RunnerUnauthorized):
-            if maker.life == life:  # else somebody began it anew meanwhile
+            if maker.life == life:  # else somebody began it again meanwhile
                 maker.up = False
             raise
         maker.failed, maker.until = 0, 0.0
         return answer
 
     async def _failed(self, maker: _Maker, error: RunnerError) -> None:
-        """Leave a server alone for a while that failed, unless somebody began it anew, or does."""
+        """Leave a server alone for a while that failed, unless somebody began it again, or does."""
         if maker.up or maker.starting.locked():
             return
         async with maker.starting:
@@ -336,7 +336,7 @@ class IsolatedRunner:
     ) -> _Answer:
         where = await self._where(session)
         if where is not None and where.sandbox is not None and await self._chosen(where.directory) is None:
-            await self._choose(where)  # its place was made anew, and holds what its agent committed
+            await self._choose(where)  # its place was made again, and holds what its agent committed
         return await self._on(await self._directory(session), call, patience)
 
     async def _directory(self, session: str) -> str | None:

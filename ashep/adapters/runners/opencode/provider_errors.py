@@ -78,7 +78,7 @@ def server_time(date: str) -> float | None:
 
 
 _USED_UP = {"remaining": ("0",), "status": ("rejected",), "used-percent": ("100", "100.0")}
-"""What stands beside the reset of a limit that is used up, and its values."""
+"""What stands next to the reset of a limit that is used up, and its values."""
 
 
 def _read_headers(given: object) -> tuple[timedelta | None, datetime | None]:
@@ -106,7 +106,7 @@ def _read_reset(value: str) -> datetime | None:
 
 
 def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
-    """What the header says: seconds, or a date (RFC 9110, 10.2.3); some providers give milliseconds beside it."""
+    """What the header says: seconds, or a date (RFC 9110, 10.2.3); some providers give milliseconds next to it."""
     if re.fullmatch(r"\d{1,12}", millis := headers.get("retry-after-ms", "")):
         return timedelta(milliseconds=int(millis))
     value = headers.get("retry-after", "")

@@ -58,7 +58,7 @@ _LOCK = 120.0  # for another starter to be done
 _PORTS = 3  # that are tried where somebody else takes them
 
 LOG_LIMIT = 16 * 1024 * 1024
-"""Bytes of `server.log` at which its last part moves to `server.log.old` and it begins anew."""
+"""Bytes of `server.log` at which its last part moves to `server.log.old` and it begins again."""
 
 LOG_KEPT = 1024 * 1024
 """Bytes that move there."""

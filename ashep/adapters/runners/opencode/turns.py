@@ -232,8 +232,8 @@ def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[
 def _last(answers: Sequence[Message], before: Sequence[Message]) -> Message | None:
     """The answer that says how the turn stands.
 
-    An answer that stands before its prompt is an earlier one, where the prompt was sent again (which dates it anew), or
-    a later one, where the clock was set back: then the one that has ended counts.
+    An answer that stands before its prompt is an earlier one, where the prompt was sent again (which dates it again),
+    or a later one, where the clock was set back: then the one that has ended counts.
     """
     candidates = [answer for answer in answers if not answer.is_summary]
     earlier = {message.info.id for message in before}

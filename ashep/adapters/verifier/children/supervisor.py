@@ -4,7 +4,7 @@ It adopts what a program leaves behind (Linux: a child subreaper), so that a chi
 It ends with everything below it on SIGTERM, and when the process that started it has died.
 
 Standard input: an order, marshalled. Standard output: a line of words, then the bytes whose numbers that line tells.
-It starts for each program anew: modules that take long to import (json, contextlib, typing) would be half of its time.
+It starts for each program again: modules that take long to import (json, contextlib, typing) would be half of its time.
 """
 
 import ctypes

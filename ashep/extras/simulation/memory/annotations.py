@@ -137,11 +137,11 @@ def _changed(path: str, before: str | None, after: str | None) -> ChangedFile:
 
 
 class MemoryVerifier:
-    """Carries out `file_exists` on commits of `workspaces`; any other check is the status `error`."""
+    """Executes `file_exists` on commits of `workspaces`; any other check is the status `error`."""
 
     def __init__(self, workspaces: MemoryWorkspaces) -> None:
         self.verified: list[str] = []
-        """The commits that checks were carried out on."""
+        """The commits that checks were executed on."""
         self._workspaces = workspaces
 
     async def verify(self, request: VerifyRequest) -> Verification:

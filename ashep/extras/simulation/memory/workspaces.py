@@ -191,7 +191,7 @@ class MemoryWorkspaces:
         return SealedBranch(known.head, tree, commits, lacking, lacking=lacking)
 
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
-        """Put back what a run may not change, and write into its story; a sprint status is looked for beside it."""
+        """Put back what a run may not change, and write into its story; a sprint status is looked for next to it."""
         since, now = self.files(wanted.since), self.files(head)
         known, later = self.fork(head, wanted.fits or wanted.since), self.fork(head, self.base)
         forked = later if wanted.onto and self.holds(later, known) else known
