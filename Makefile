@@ -57,34 +57,34 @@ docs: venv ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 torture: venv ## live through simulated nights on lying tools and failing disks (SEEDS=20000, FIRST=0)
-	@$(BIN)/python -m tests.torture --seeds $(or $(SEEDS),20000) --first $(or $(FIRST),0)
+	@$(BIN)/python -m chaos.torture --seeds $(or $(SEEDS),20000) --first $(or $(FIRST),0)
 
 night: venv ## live through simulated nights of 200 issues, three providers, people and outages (SEEDS=4, SEED=1)
-	@$(BIN)/python -m tests.night --seed $(or $(SEED),1) --seeds $(or $(SEEDS),4)
+	@$(BIN)/python -m chaos.night --seed $(or $(SEED),1) --seeds $(or $(SEEDS),4)
 
 month: venv ## live through a simulated month of 500 issues, and ask what a policy without reviews of docs had done (SEED=1)
-	@$(BIN)/python -m tests.month --seed $(or $(SEED),1)
+	@$(BIN)/python -m chaos.month --seed $(or $(SEED),1)
 
 mishaps: setup ## live through a night on the real tools in which eight of fourteen issues go wrong, each in its own way
-	@$(BIN)/python -m tests.mishaps
+	@$(BIN)/python -m chaos.mishaps
 
 crowd: venv ## land 200 issues that contradict each other in a few files (ISSUES=200, FILES=12, SEED=0)
-	@$(BIN)/python -m tests.crowd --issues $(or $(ISSUES),200) --files $(or $(FILES),12) --seed $(or $(SEED),0)
+	@$(BIN)/python -m chaos.crowd --issues $(or $(ISSUES),200) --files $(or $(FILES),12) --seed $(or $(SEED),0)
 
 soak: setup ## a day of virtual time and half an hour on the real tools: does anything grow? (VIRTUAL=24h, REAL=30m)
-	@$(BIN)/python -m tests.soak --virtual $(or $(VIRTUAL),24h) --real $(or $(REAL),30m)
+	@$(BIN)/python -m chaos.soak --virtual $(or $(VIRTUAL),24h) --real $(or $(REAL),30m)
 
 torture-real: setup ## kill the real ashep at every boundary of a life, once and twice (two hours; ARGS="--each 20": some)
-	@$(BIN)/python -m tests.killed $(ARGS)
+	@$(BIN)/python -m chaos.killed $(ARGS)
 
 powercut: venv ## cut the power at every moment of a life, on what real git wrote; needs strace (EACH=1, SEEDS=4)
-	@$(BIN)/python -m tests.powercut --each $(or $(EACH),1) --seeds $(or $(SEEDS),4)
+	@$(BIN)/python -m chaos.powercut --each $(or $(EACH),1) --seeds $(or $(SEEDS),4)
 
 deep: setup claude ## all of it in full, in parts of an hour each; goes on where it was (ARGS=--list, ARGS="mutants torture")
-	@$(BIN)/python -m tests.deep $(ARGS)
+	@$(BIN)/python -m chaos.deep $(ARGS)
 
 bench: setup ## measure
-	@$(BIN)/python -m tests.bench
+	@$(BIN)/python -m bench
 
 lock: ## write the pinned requirements anew (UPGRADE=--upgrade: newest versions)
 	@$(SETUP) lock $(UPGRADE)

@@ -81,7 +81,7 @@ class Forks:
         errors: Path | None = None,
         folder: Path | None = None,
     ) -> Forked:
-        """Start `ashep` or `tests.killed.life` with these variables and no others; the one before is ended."""
+        """Start `ashep` or `chaos.killed.life` with these variables and no others; the one before is ended."""
         before = self._told.get((self._number, "began"))
         if before is not None and (self._number, "ended") not in self._told:
             Forked(self, self._number, before).kill()
@@ -173,9 +173,9 @@ def _child(
 def main() -> None:
     from ashep.cli import commands
     from ashep.cli import main as ashep
-    from tests.killed.life import main as life
+    from chaos.killed.life import main as life
 
-    programs = {"ashep": ashep, "tests.killed.life": life}
+    programs = {"ashep": ashep, "chaos.killed.life": life}
     commands.whole()
     for name in ("ashep.app", "ashep.actions.audit", "ashep.daemon.daemon"):
         importlib.import_module(name)

@@ -27,7 +27,7 @@ from typing import Any
 
 from ashep.adapters.system import programs
 from ashep.extras.demo.state_dir import journal
-from tests import mishaps
+from chaos import mishaps
 from tests.places import living_in, sweep
 from tests.test_demo import as_shown, mixed_as_shown, stories_as_shown
 
@@ -186,7 +186,7 @@ FATES: Fates = {
 
 
 def fourteen(folder: Path) -> Outcome:
-    """Live through the night of `tests.mishaps`."""
+    """Live through the night of `chaos.mishaps`."""
     late_starts = Counter[int]()
     slow = mishaps.Slow(late(folder / "bin"), lambda place: late_starts.update(starts(place)))
     night = mishaps.night(mishaps.MISHAPS, slow)

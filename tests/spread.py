@@ -19,7 +19,7 @@ from xdist.workermanage import WorkerController
 
 KEPT = Path(__file__).with_name("durations.json")
 
-TOGETHER = ("tests/e2e/", "tests/killed/")
+TOGETHER = ("tests/e2e/", "chaos/killed/")
 """Folders whose files share a server: they come first and stand together, so that it ends with the last of them."""
 
 APART = (

@@ -12,7 +12,7 @@ from tools import rooms_page
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 NAMED = re.compile(r"`((?:[\w.]+/)*[\w.]+\.(?:py|md|toml|yaml|j2)|(?:[\w.]+/)+)(?::([\w.]+))?`")
-TOPS = ("ashep", "tests", "tools", "docs", "requirements")
+TOPS = ("ashep", "tests", "chaos", "bench", "tools", "docs", "requirements")
 
 
 def place(name: str) -> Path:

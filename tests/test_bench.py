@@ -12,12 +12,12 @@ from ashep.core.facts.resources import DaemonStopped
 from ashep.journal.writer import Journal
 from ashep.store.sqlite_reader import open_read_only
 from ashep.store.writer import Store
-from tests.bench import __main__ as bench
-from tests.bench import commands, copies, history, landing, scale, trees
-from tests.bench.figures import Figure, markdown, short, table, times
-from tests.bench.issues import Side, figures_of, plan_of
-from tests.bench.place import THREE, Calls, Project, Tools
-from tests.bench.processes import Spent, Watched, end, peak_memory, spent, spent_by_tree, watch
+from bench import __main__ as bench
+from bench import commands, copies, history, landing, scale, trees
+from bench.figures import Figure, markdown, short, table, times
+from bench.issues import Side, figures_of, plan_of
+from bench.place import THREE, Calls, Project, Tools
+from bench.processes import Spent, Watched, end, peak_memory, spent, spent_by_tree, watch
 
 
 def test_a_figure_is_held_against_its_bound() -> None:

@@ -63,7 +63,7 @@ def test_it_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_real_tools_do_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Killed in its midst, and begun once more, it does so at each run: tests/killed/test_demo_killed.py."""
+    """Killed in its midst, and begun once more, it does so at each run: chaos/killed/test_demo_killed.py."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     try:
         assert demo() == 0, capsys.readouterr().out
@@ -98,7 +98,7 @@ def test_two_kinds_of_agents_in_one_life_which_is_killed(
 def test_stories_are_worked_on_by_the_real_tools(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Killed in its midst five times it does the same: tests/killed/test_stories_killed.py."""
+    """Killed in its midst five times it does the same: chaos/killed/test_stories_killed.py."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     try:
         assert demo(piece=STORIES) == 0, capsys.readouterr().out

@@ -113,7 +113,7 @@ SOURCE = re.compile(r"\bfacts/([\w-]+\.md)((?:(?:,| and|) \d+)*)")
 
 
 def test_every_source_that_is_cited_is_here_with_the_number_that_is_named() -> None:
-    folders = ("ashep", "docs", "requirements", "tests", "tools")
+    folders = ("ashep", "bench", "chaos", "docs", "requirements", "tests", "tools")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md"}]
     texts = {path: path.read_text() for path in paths}
     assert [name_of(path) for path, text in texts.items() if re.search(r"\bdesign sections? \d", text)] == []

@@ -20,12 +20,12 @@ MINUTES = "takes minutes"
 A_REGISTRY = "asks a package registry"
 
 LEFT_OUT = {
-    "make demo": "tests/killed/test_demo_killed.py carries it out, and compares what stands below it",
+    "make demo": "chaos/killed/test_demo_killed.py carries it out, and compares what stands below it",
     "make test": "this is part of it",
     "make bench": MINUTES,
-    ".venv/bin/python -m tests.bench commands idle": MINUTES,
-    ".venv/bin/python -m tests.bench --quick": MINUTES,
-    ".venv/bin/python -m tests.bench issues --rounds 3 --strict": MINUTES,
+    ".venv/bin/python -m bench commands idle": MINUTES,
+    ".venv/bin/python -m bench --quick": MINUTES,
+    ".venv/bin/python -m bench issues --rounds 3 --strict": MINUTES,
     "python3 requirements/setup.py bd": MINUTES,
     "ln -s ~/.cache/ashep/tools/bd-1.3.0/bd ~/.local/bin/": "what the line before it built is not there",
     "npm install -g opencode-ai@1.18.33": A_REGISTRY,

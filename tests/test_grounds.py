@@ -22,7 +22,7 @@ from ashep.core.policy.settings import ImpactSettings, SetupStep
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from ashep.ports.workspaces import Landed
-from tests.attacks.planting import of_the_list
+from chaos.attacks.planting import of_the_list
 from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import PlacesWorld
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.attacks.table import ROWS, Row
+from chaos.attacks.table import ROWS, Row
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "attacks.md"
 HEAD = """# What an agent may try

@@ -38,7 +38,7 @@ def statements(text: str) -> dict[str, str]:
 def proofs(root: Path = ROOT) -> dict[str, list[str]]:
     """Give the tests of each promise that some test names: `file::test`, or a file alone."""
     found = dict[str, list[str]]()
-    for path in sorted((root / "tests").rglob("*.py")):
+    for path in [path for folder in ("tests", "chaos") for path in sorted((root / folder).rglob("*.py"))]:
         text = path.read_text()
         if path.name == "conftest.py" or not ("mark.promise" in text or "PROVES" in text):
             continue

@@ -16,8 +16,8 @@ from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.extras.demo.scripted_model import Call, opencode_config, settle
 from ashep.extras.testing.worlds import Act, name, opened, prompt, settled
 from ashep.ports.runner import SessionRequest
+from chaos.attacks.planting import SAID, planted, settings
 from tests.acp.worlds import QWEN, ApartWorld, JudgeWorld, folder_of, keepers, kill_keepers
-from tests.attacks.planting import SAID, planted, settings
 from tests.conformance.workspaces import PlacesWorld
 from tests.full import repeated
 from tests.places import called, has_bubblewrap

@@ -14,7 +14,7 @@ from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.extras.demo.scripted_model import Call
 from ashep.extras.testing.worlds import Act, asked_of_model, begun, name, opened, prompt, reached, settled
 from ashep.ports.runner import Sign
-from tests.attacks.planting import SAID, planted
+from chaos.attacks.planting import SAID, planted
 from tests.conformance.claudes import ClaudeWorld
 
 pytestmark = pytest.mark.real

@@ -1,4 +1,4 @@
-"""One kind of agents is away for an hour, and the others work on. A part of `make deep`: `python -m tests.deep hour`.
+"""One kind of agents is away for an hour, and the others work on. A part of `make deep`: `python -m chaos.deep hour`.
 
 A server of OpenCode that hangs is the worst of it: nothing says that it is gone, and each question to it waits.
 """

@@ -18,9 +18,9 @@ import httpx
 from ashep.adapters.runners.opencode.server import folder_of
 from ashep.extras.demo.project import DemoProject, run_of
 from ashep.extras.demo.scripted_model import ModelRequest, ModelServer, Reply, opencode_config, outcome_text, settle
+from chaos.killed.place import serve
 from tests import databases
 from tests.forks import Forks, shared
-from tests.killed.place import serve
 
 POLICIES = """
 version: 1
@@ -95,7 +95,7 @@ class Site:
         for made in (folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
         self.opencode = config / "opencode.json"
-        settle(config, opencode_config(model.url) | {"snapshot": False})  # half of its time, as in tests.killed
+        settle(config, opencode_config(model.url) | {"snapshot": False})  # half of its time, as in chaos.killed
         databases.copied("e", self.project)
         (self.project / "a.txt").write_text("a\n")
         for words in (("add", "."), ("commit", "-qm", "first")):

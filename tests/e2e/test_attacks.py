@@ -14,9 +14,9 @@ from ashep.adapters.runners.opencode.server import folder_of
 from ashep.adapters.system import control_socket
 from ashep.core.text import clean
 from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
-from tests.attacks import prelude
-from tests.attacks.planting import SAID, planted
-from tests.attacks.ways import APPROVALS, DAEMON, GIT
+from chaos.attacks import prelude
+from chaos.attacks.planting import SAID, planted
+from chaos.attacks.ways import APPROVALS, DAEMON, GIT
 from tests.e2e.site import BEHAVES, POLICIES, Site
 from tests.e2e.test_isolated import CONFIG, JUDGED
 from tests.places import has_bubblewrap

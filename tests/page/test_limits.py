@@ -5,9 +5,9 @@ from playwright.sync_api import expect
 
 from ashep.api import static
 from ashep.api.handlers import events
-from tests.bench.browser import VITALS, asked_while_hidden, counted, heap
-from tests.bench.page import scripts
-from tests.bench.writer import Writer
+from bench.browser import VITALS, asked_while_hidden, counted, heap
+from bench.page import scripts
+from bench.writer import Writer
 from tests.page.conftest import Site
 
 pytestmark = pytest.mark.slow

@@ -16,9 +16,9 @@ from ashep.api import static
 from ashep.cli.commands import app
 from ashep.store.sqlite_reader import open_read_only
 from ashep.views.report import default_since
+from chaos.month.compared import same_each_time
+from chaos.month.month import Month
 from tests.loop_world import simulate
-from tests.month.compared import same_each_time
-from tests.month.month import Month
 from tests.page.conftest import Site
 from tests.page.test_page import PHONE
 from tests.service.worlds import World
