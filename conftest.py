@@ -89,7 +89,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only repeats, where nobody asks for it (`-m full`), and let the long ones come first."""
     if full.in_full() or _is_whole(config):
-        full.leave_half_to_deep(items)
+        full.take_turns(items)
     if not full.in_full() and "full" not in config.option.markexpr:
         repeating = [item for item in items if item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=repeating)

@@ -46,7 +46,7 @@ def test_the_halves_of_two_commits_are_all_of_it(monkeypatch: pytest.MonkeyPatch
     assert full.half(range(7)) == [*range(7)]
 
 
-def test_of_long_tests_two_commits_run_all_and_each_commit_shows_each_promise(
+def test_of_long_tests_the_turns_run_all_and_each_commit_shows_each_promise(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kept(commit: str) -> set[str]:
@@ -58,15 +58,16 @@ def test_of_long_tests_two_commits_run_all_and_each_commit_shows_each_promise(
             items.append(item)
         items[6].add_marker("always")
         monkeypatch.setattr(full, "commit", lambda: commit)
-        full.leave_half_to_deep(items)
+        full.take_turns(items)
         return {item.name for item in items if not item.get_closest_marker("full")}
 
     monkeypatch.delenv(full.IN_FULL, raising=False)
-    first, second = {frozenset(kept(str(commit))) for commit in range(20)}
+    turns = {frozenset(kept(str(commit))) for commit in range(40)}
     always = {"test_0", "test_6", "test_31", *(f"test_{number}" for number in range(2, 60, 3))}
-    assert first | second == {f"test_{number}" for number in range(60)}
-    assert first & second == always
-    assert min(len(first), len(second)) > len(always) + 10
+    assert len(turns) == full.TURNS
+    assert frozenset.union(*turns) == {f"test_{number}" for number in range(60)}
+    assert frozenset.intersection(*turns) == always
+    assert sum(len(turn - always) for turn in turns) == 60 - len(always), "each has one turn"
     monkeypatch.setenv(full.IN_FULL, "1")
     assert kept("") == always, "all others are among those that `make deep` runs as `full`"
 

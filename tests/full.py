@@ -17,6 +17,9 @@ import pytest
 
 T = TypeVar("T")
 
+TURNS = 5
+"""Each commit runs one in so many of the long tests that take turns."""
+
 IN_FULL = "ASHEP_TESTS_IN_FULL"
 """The environment variable that says that there is time."""
 
@@ -33,11 +36,12 @@ def amount(ordinary: int, full: int) -> int:
 
 def half(items: Iterable[T]) -> list[T]:
     """Every second of these: of one commit the one half, of another the other."""
-    return list(items) if in_full() else list(items)[_bit(commit()) :: 2]
+    return list(items) if in_full() else list(items)[turn(commit(), 2) :: 2]
 
 
-def _bit(text: str) -> int:
-    return hashlib.sha256(text.encode()).digest()[0] % 2
+def turn(text: str, turns: int = TURNS) -> int:
+    """The turn of a commit or a test, below `turns`."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % turns
 
 
 @cache
@@ -55,8 +59,8 @@ def repeated(*parameters: object) -> list[object]:
     return [pytest.param(one, marks=pytest.mark.full) for one in parameters]
 
 
-def leave_half_to_deep(items: Iterable[pytest.Item]) -> None:
-    """Leave half of the long tests to `make deep`: of one commit the one half, of another the other.
+def take_turns(items: Iterable[pytest.Item]) -> None:
+    """Leave the long tests whose turn it is not at this commit to `make deep`.
 
     Quick tests run always, as do, of each promise, the first test with the real tools and the first long one where no
     quick test shows it, and what is marked `always`.
@@ -69,7 +73,7 @@ def leave_half_to_deep(items: Iterable[pytest.Item]) -> None:
         if kind == "quick" or item.get_closest_marker("full") or item.get_closest_marker("always"):
             continue
         is_first, shown[kind] = bool(promises - shown[kind]), shown[kind] | promises
-        if not is_first and (in_full() or _bit(item.nodeid) != _bit(commit())):
+        if not is_first and (in_full() or turn(item.nodeid) != turn(commit())):
             item.add_marker(pytest.mark.full)
 
 
