@@ -619,9 +619,9 @@ async def test_a_stopped_bd_of_others_costs_a_timeout_and_no_more(world: BeadsWo
 
 
 async def _stopped_holder(world: BeadsWorld, issue: str) -> subprocess.Popen[bytes]:
-    """Start a bd and stop it while it holds the store."""
+    """Start a bd and stop it while it holds the store: the longer after its start, the slower the machine is."""
     hasty = world.another("probe", timeout=1)
-    for wait in (0.08, 0.11, 0.14, 0.06, 0.17) * 4:
+    for wait in (0.06 * 1.15**attempt for attempt in range(28)):
         holder = world.starts("comment", issue, "hi")
         await anyio.sleep(wait)
         holder.send_signal(signal.SIGSTOP)

@@ -253,7 +253,7 @@ def test_a_mistake_shows(mutant: Mutant) -> None:
 
 @pytest.mark.promise("Y1")
 def test_any_order_of_facts_leaves_legal_states() -> None:
-    machine(3, 20)
+    machine(6, 25)
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
@@ -29,7 +31,7 @@ class Approval:
     """The checks that are let pass."""
     policy: str
     """The SHA-256 of the issue's policy."""
-    expires: AwareDatetime
+    expires: Annotated[datetime, AwareDatetime]
 
     @property
     def text(self) -> str:
