@@ -471,9 +471,8 @@ class AcpRunner:
 
     # --- signs ----------------------------------------------------------------------------------------------------
 
-    async def signs(self) -> AsyncIterator[Sign]:
-        async for sign in self._watch.listen():
-            yield sign
+    def signs(self) -> AsyncIterator[Sign]:
+        return self._watch.listen()
 
     def _told(self) -> Json:
         if not self._started or self._about is None:

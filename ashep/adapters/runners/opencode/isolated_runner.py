@@ -194,7 +194,7 @@ class IsolatedRunner:
 
     async def _rest(self, place: Path, maker: _Maker) -> None:
         """End a server that nobody used for long, or that has grown beyond all bounds."""
-        held = await maker.runner.memory() if maker.up and self._most is not None else None
+        held = await maker.runner.endpoint.memory() if maker.up and self._most is not None else None
         async with maker.starting:
             if held is not None and self._most is not None and held > _TIMES * self._most:
                 maker.up = False  # its turn begins again, as after any death of a server
@@ -269,7 +269,7 @@ class IsolatedRunner:
         except (RunnerUnavailable, RunnerUnauthorized) as error:
             if self._attaches:
                 raise
-            await maker.runner.ask_for_room()  # a full disk is everybody's
+            await maker.runner.endpoint.ask_for_room()  # a full disk is everybody's
             await self._failed(maker, error)
             raise SessionUnavailable(f"the agent server of {place.name}: {error}") from error
 
