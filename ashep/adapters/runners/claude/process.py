@@ -190,18 +190,3 @@ def _ours(pid: int) -> bool:
     with suppress(OSError):
         return f"\0{TURN}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     return False
-
-
-def worked(pid: int) -> float:
-    """Seconds of processor time that what a process started has used, as far as it lives; 0 without /proc."""
-    below, total = {pid}, 0
-    table = dict[int, tuple[int, int]]()
-    with suppress(OSError):
-        for name in filter(str.isdecimal, os.listdir("/proc")):
-            with suppress(OSError, ValueError, IndexError):
-                fields = process_table.read_stat(int(name))
-                table[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    while more := {one for one, (parent, _) in table.items() if parent in below and one not in below}:
-        below |= more
-        total += sum(table[one][1] for one in more)
-    return total / os.sysconf("SC_CLK_TCK")
