@@ -4,20 +4,20 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-_Given = ParamSpec("_Given")
+_Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer", bound=Awaitable[Any])
-_Method = Callable[Concatenate[Any, _Given], _Answer]
+_Method = Callable[Concatenate[Any, _Parameters], _Answer]
 
 
-def forward(method: _Method[_Given, _Answer]) -> _Method[_Given, _Answer]:
+def forward(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answer]:
     """Return the method that calls the one of this name of another object: the object's class has `route(key, call)`,
     which chooses that one by the first argument, and gives `call` the two.
     """
 
     @wraps(method)
-    async def forwarded(self: Any, key: str, *given: Any, **named: Any) -> Any:
+    async def forwarded(self: Any, key: str, *args: Any, **kwargs: Any) -> Any:
         def call(target: object, key: str) -> Any:
-            return getattr(target, method.__name__)(key, *given, **named)
+            return getattr(target, method.__name__)(key, *args, **kwargs)
 
         return await self.route(key, call)
 

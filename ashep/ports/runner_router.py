@@ -50,8 +50,8 @@ class PrefixedRunner:
         return self._outer(await self._of(self.runner.open_session(request)))
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
-        found = await self._of(self.runner.find_session(key, directory))
-        return None if found is None else self._outer(found)
+        session = await self._of(self.runner.find_session(key, directory))
+        return None if session is None else self._outer(session)
 
     has_session, asked, turn = forward(Runner.has_session), forward(Runner.asked), forward(Runner.turn)
     life, abort = forward(Runner.life), forward(Runner.abort)
@@ -61,12 +61,12 @@ class PrefixedRunner:
         return await self._of(self.runner.send(replace(prompt, session=self._inner(prompt.session))))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
-        found = await self._of(self.runner.busy(frozenset(map(self._inner, sessions))))
-        return frozenset(map(self._outer, found))
+        busy = await self._of(self.runner.busy(frozenset(map(self._inner, sessions))))
+        return frozenset(map(self._outer, busy))
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         listed = await self._of(self.runner.requests(frozenset(map(self._inner, sessions))))
-        return tuple(replace(one, session=self._outer(one.session)) for one in listed)
+        return tuple(replace(request, session=self._outer(request.session)) for request in listed)
 
     async def signs(self) -> AsyncIterator[Sign]:
         async for sign in self.runner.signs():

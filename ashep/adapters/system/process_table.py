@@ -267,11 +267,11 @@ def locked(file: int) -> bool:
 
 def below(pid: int) -> list[int]:
     """The processes that one started itself, in whichever thread."""
-    found = list[int]()
+    pids = list[int]()
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
-            found += map(int, file.read_text().split())
-    return found
+            pids += map(int, file.read_text().split())
+    return pids
 
 
 def outside(pid: int, started: int) -> int:

@@ -9,11 +9,11 @@ daemon died between its start and the note of it, and so are tools that outlive 
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import anyio
 import anyio.to_thread
@@ -50,25 +50,19 @@ _OWN = {
 }
 
 
-class ProcessStart(Protocol):
-    """How a process is started: a sandbox puts itself around it."""
+StandardFiles = tuple[IO[bytes], IO[bytes], IO[bytes]]
+"""Standard input, output and error."""
 
-    def __call__(
-        self,
-        argv: Sequence[str],
-        environment: Mapping[str, str],
-        directory: str,
-        files: tuple[IO[bytes], IO[bytes], IO[bytes]],
-    ) -> "tuple[subprocess.Popen[bytes], int]":
-        """Start it in a session of its own, with these as its standard input, output and error, and give the id of the
-        process that lives as long as it does and ends with it what it started. Raises `OSError`.
-        """
-        ...
+Started = tuple["subprocess.Popen[bytes]", int]
+"""A process, and the id of the one that lives as long as it does and ends with it what it started."""
+
+ProcessStart = Callable[[Sequence[str], Mapping[str, str], str, StandardFiles], Started]
+"""Starts arguments with an environment in a folder, in a session of its own. A sandbox puts itself around it. Raises
+`OSError`.
+"""
 
 
-def plain(
-    argv: Sequence[str], environment: Mapping[str, str], directory: str, files: tuple[IO[bytes], IO[bytes], IO[bytes]]
-) -> "tuple[subprocess.Popen[bytes], int]":
+def plain(argv: Sequence[str], environment: Mapping[str, str], directory: str, files: StandardFiles) -> Started:
     """Start a process as it is."""
     stdin, stdout, stderr = files
     started = subprocess.Popen(
