@@ -42,13 +42,6 @@ from ashep.redaction import Redaction
 if TYPE_CHECKING:
     from ashep.adapters.runners.claude.prompt_gate import Begin, Gate
 
-CANNOT: Mapping[str, str] = {
-    "serves": "each turn is a process of its own; there is no server whose life is theirs",
-    "unlists": "whatever a turn asks is a file of its own: none keeps another from being listed",
-    "words": "while it waits for a provider it tells the status, and not the provider's words",
-}
-"""What the suite of runners knows and Claude Code has not, and why (`ashep.extras.testing.worlds.RunnerWorld.can`)."""
-
 ALIASES = ("opus", "sonnet", "haiku")
 """Names of models that every installation knows."""
 
