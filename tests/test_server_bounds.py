@@ -12,7 +12,9 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -322,3 +324,19 @@ async def test_one_that_several_look_at_while_it_ends_is_reaped_once() -> None:
         for _ in range(2):
             group.start_soon(anyio.to_thread.run_sync, process_table.lives, one.pid, 1)
     assert one.pid not in process_table.children
+
+
+async def test_what_another_thread_started_is_below_its_process_and_its_processor_time_counts() -> None:
+    """The kernel lists children by the thread that started them, and a runtime may start tools from any."""
+    program = "import os\nwhile sum(os.times()[:2]) < 0.3: pass\nprint(flush=True)\ninput()"
+    with ThreadPoolExecutor(1) as thread:  # it lives on: those of one that ends become the main thread's
+        start = partial(
+            subprocess.Popen, (sys.executable, "-c", program), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        with thread.submit(start).result() as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            assert child.pid in process_table.below(os.getpid())
+            used = process_table.processor_time(os.getpid(), itself=False)
+            assert 0.25 < used < process_table.processor_time(os.getpid())
+            child.kill()

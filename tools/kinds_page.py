@@ -1,4 +1,4 @@
-"""What each kind of agent can, in docs/guides/agents.md, from what the kinds declare.
+"""What each kind of agent can, in docs/guides/agents.md, from what the worlds of their tests declare.
 
     .venv/bin/python -m tools.kinds_page
 
@@ -9,17 +9,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ashep.adapters.runners.acp import unsupported
-from ashep.adapters.runners.claude import CANNOT
+from tests.conformance import unsupported
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "guides" / "agents.md"
 BEGIN, END = "<!-- kinds: begin (made by `python -m tools.kinds_page`) -->", "<!-- kinds: end -->"
 
 KINDS: Mapping[str, Mapping[str, str]] = {
     "OpenCode": {},
-    "Claude Code": CANNOT,
-    "`opencode acp`": unsupported.OPENCODE,
-    "Claude Code over ACP": unsupported.CLAUDE,
+    "Claude Code": unsupported.CLAUDE,
+    "`opencode acp`": unsupported.OPENCODE_OVER_ACP,
+    "Claude Code over ACP": unsupported.CLAUDE_OVER_ACP,
 }
 """What each lacks, and why."""
 

@@ -12,6 +12,8 @@ from ashep.core.policy.policies import PermissionRule
 
 MOST_TEXT = 256 * 1024
 """Characters that a runner gives of what an agent said last: the end, where the outcome stands."""
+STOPPED = "MessageAbortedError: the turn was stopped"
+"""The error of a turn that we stopped, where the agent's own program says none."""
 _MOST = 1e12
 
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from dataclasses import replace
 from typing import TypeVar
 
-from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
-from ashep.core.facts.runs import Life
+from ashep.core.facts.requests import Request
 from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.state.run import runner_of
 from ashep.errors import RunnerError, RunnerRefused
-from ashep.ports.runner import Catalog, Prompt, Runner, SessionRequest, Sign, Turn
+from ashep.ports.forwarding import forward
+from ashep.ports.runner import Catalog, Prompt, Runner, SessionRequest, Sign
 
 _Answer = TypeVar("_Answer")
 
@@ -37,6 +37,9 @@ class PrefixedRunner:
             error.runner = self.name
             raise
 
+    async def route(self, session: str, call: Callable[[Runner, str], Awaitable[_Answer]]) -> _Answer:
+        return await self._of(call(self.runner, self._inner(session)))
+
     async def start(self) -> None:
         await self._of(self.runner.start())
 
@@ -47,43 +50,23 @@ class PrefixedRunner:
         return self._outer(await self._of(self.runner.open_session(request)))
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
-        found = await self._of(self.runner.find_session(key, directory))
-        return None if found is None else self._outer(found)
+        session = await self._of(self.runner.find_session(key, directory))
+        return None if session is None else self._outer(session)
 
-    async def has_session(self, session: str) -> bool:
-        return await self._of(self.runner.has_session(self._inner(session)))
-
-    async def asked(self, session: str) -> tuple[str, ...]:
-        return await self._of(self.runner.asked(self._inner(session)))
+    has_session, asked, turn = forward(Runner.has_session), forward(Runner.asked), forward(Runner.turn)
+    life, abort = forward(Runner.life), forward(Runner.abort)
+    transcript, reply = forward(Runner.transcript), forward(Runner.reply)
 
     async def send(self, prompt: Prompt) -> str:
         return await self._of(self.runner.send(replace(prompt, session=self._inner(prompt.session))))
 
-    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        return await self._of(self.runner.turn(self._inner(session), message_id, ours))
-
-    async def life(self, session: str) -> Life:
-        return await self._of(self.runner.life(self._inner(session)))
-
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
-        found = await self._of(self.runner.busy(frozenset(map(self._inner, sessions))))
-        return frozenset(map(self._outer, found))
+        busy = await self._of(self.runner.busy(frozenset(map(self._inner, sessions))))
+        return frozenset(map(self._outer, busy))
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         listed = await self._of(self.runner.requests(frozenset(map(self._inner, sessions))))
-        return tuple(replace(one, session=self._outer(one.session)) for one in listed)
-
-    async def reply(
-        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
-    ) -> bool:
-        inner = self._inner(session)
-        return await self._of(self.runner.reply(inner, request, kind, verdict, answers, message))
-
-    async def abort(self, session: str) -> None:
-        await self._of(self.runner.abort(self._inner(session)))
-
-    async def transcript(self, session: str, limit: int) -> str:
-        return await self._of(self.runner.transcript(self._inner(session), limit))
+        return tuple(replace(request, session=self._outer(request.session)) for request in listed)
 
     async def signs(self) -> AsyncIterator[Sign]:
         async for sign in self.runner.signs():

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.runners.acp import AcpRunner, unsupported
+from ashep.adapters.runners.acp import AcpRunner
 from ashep.adapters.runners.acp.mailbox import MARK, Mailbox, lives
 from ashep.adapters.sandboxes.exec import needed
 from ashep.adapters.sandboxes.profiles import SandboxProfiles
@@ -19,6 +19,7 @@ from ashep.core.policy.settings import AgentsSettings
 from ashep.errors import RunnerUnavailable
 from ashep.extras.demo.scripted_model import MODELS_FILE, claude_environment, opencode_config, settle
 from ashep.extras.testing.worlds import Act
+from tests.conformance import unsupported
 from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, opencode
 
 QWEN = programs.tools_cache() / "qwen-code" / "node_modules" / ".bin" / "qwen"
@@ -30,7 +31,7 @@ IDLE = timedelta(seconds=10)
 class OpencodeWorld:
     """`opencode acp` in a home of its own."""
 
-    can, agents, models = EVERYTHING - unsupported.OPENCODE.keys(), ("build", "plan"), (SCRIPTED, OTHER)
+    can, agents, models = EVERYTHING - unsupported.OPENCODE_OVER_ACP.keys(), ("build", "plan"), (SCRIPTED, OTHER)
     quarters: SessionSandboxes | None = None
 
     def __init__(self, folder: Path) -> None:
@@ -100,7 +101,7 @@ class ApartWorld(OpencodeWorld):
 class ClaudeWorld(OpencodeWorld):
     """Claude Code behind its adapter, in a home of its own."""
 
-    can, agents = EVERYTHING - unsupported.CLAUDE.keys(), ("default", "plan")
+    can, agents = EVERYTHING - unsupported.CLAUDE_OVER_ACP.keys(), ("default", "plan")
     models = (Model("claude", "default"), Model("claude", "haiku"))
 
     def another(self) -> AcpRunner:

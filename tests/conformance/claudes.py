@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from ashep.adapters.runners.claude import CANNOT, Apart, ClaudeRunner, transcript
+from ashep.adapters.runners.claude import Apart, ClaudeRunner, transcript
 from ashep.adapters.runners.claude.jsonl import event_of
 from ashep.adapters.sandboxes.exec import needed
 from ashep.adapters.sandboxes.logins import CLAUDE, Logins
@@ -24,6 +24,7 @@ from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import AgentsSettings
 from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply, claude_environment
 from ashep.extras.testing.worlds import FETCHED, Act
+from tests.conformance import unsupported
 from tests.conformance.runners import EVERYTHING, act_for
 
 AGENT = "---\nname: {0}\ndescription: made for a test\n---\nDo as you are told.\n"
@@ -38,7 +39,7 @@ def claude() -> str:
 class ClaudeWorld:
     """Claude Code in a home of its own, with a scripted model; people run it in the same home, without our settings."""
 
-    can, agents = EVERYTHING - CANNOT.keys(), ("build", "plan")
+    can, agents = EVERYTHING - unsupported.CLAUDE.keys(), ("build", "plan")
     models = (Model("anthropic", "claude-sonnet-4-5"), Model("anthropic", "claude-haiku-4-5"))
 
     def __init__(self, folder: Path) -> None:

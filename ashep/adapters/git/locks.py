@@ -13,6 +13,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from ashep.adapters.system import process_table
 from ashep.adapters.system.programs import Finished
 from ashep.core.text import clean
 from ashep.errors import RepositoryLocked
@@ -80,8 +81,8 @@ def held(lock: Path) -> bool:
         return True
     places = [os.path.realpath(place) for place in _places(common)]
     file = os.path.realpath(lock)
-    numbers = [name for name in os.listdir("/proc") if name.isdecimal()]
-    return any(_runs_in(Path("/proc", number), places) or _has_open(Path("/proc", number), file) for number in numbers)
+    pids = process_table.list_pids()
+    return any(_runs_in(Path(f"/proc/{pid}"), places) or file in process_table.list_open_files(pid) for pid in pids)
 
 
 def _now(folder: Path) -> float:
@@ -122,12 +123,3 @@ def _runs_in(process: Path, places: list[str]) -> bool:
         return True
     where += [os.path.join(where[0], os.fsdecode(word.rpartition(b"=")[2])) for word in named if b"/" in word]
     return any(os.path.normpath(one) == place or one.startswith(f"{place}/") for one in where for place in places)
-
-
-def _has_open(process: Path, file: str) -> bool:
-    with suppress(OSError):
-        for number in os.listdir(process / "fd"):
-            with suppress(OSError):
-                if os.readlink(process / "fd" / number) == file:
-                    return True
-    return False

@@ -64,8 +64,8 @@ def stat(pid: int) -> tuple[str, int]:
     return "X", 0
 
 
-def _pids() -> list[int]:
-    """Every process; none without /proc."""
+def list_pids() -> list[int]:
+    """Return every process; none without /proc."""
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()] if os.path.isdir("/proc/self") else []
 
 
@@ -73,7 +73,7 @@ def holders_of(mark: ProcessMark) -> list[tuple[int, int]]:
     """Every living process whose environment holds the mark, oldest first, with its start time; none without /proc."""
     wanted, argument = map(os.fsencode, (f"\0{mark.variable}={mark.value}\0", f"\0{mark.argument}\0"))
     found: list[tuple[int, int]] = []
-    for pid in _pids():
+    for pid in list_pids():
         with suppress(OSError):
             if wanted not in b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0":
                 continue
@@ -111,8 +111,8 @@ def _listening() -> Iterator[tuple[str, int, str]]:
                     yield address, int(port, 16), f"socket:[{fields[9]}]"
 
 
-def _open_in(pid: int) -> Iterator[str]:
-    """Give what a process has open, as `/proc/*/fd` names it; nothing of another user's, or of one that has ended."""
+def list_open_files(pid: int) -> Iterator[str]:
+    """Yield what a process has open, as `/proc/*/fd` names it; nothing of another user's, or of one that has ended."""
     with suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):
             with suppress(OSError):
@@ -137,8 +137,8 @@ def services() -> list[tuple[int, str]] | None:
         return None
     found = {link: port for _, port, link in _listening()}
     names = dict.fromkeys(found.values(), "")
-    for pid in _pids():
-        for link in found.keys() & _open_in(pid):
+    for pid in list_pids():
+        for link in found.keys() & list_open_files(pid):
             with suppress(OSError):  # it has ended
                 names[found[link]] = Path(f"/proc/{pid}/comm").read_text().strip()
     return sorted(names.items())
@@ -156,14 +156,14 @@ def have(pids: Iterable[int], sockets: set[str]) -> bool:
     """Whether these processes have all of the sockets open."""
     left = set(sockets)
     for pid in pids:
-        left.difference_update(_open_in(pid))
+        left.difference_update(list_open_files(pid))
     return not left
 
 
 def inside(folder: Path) -> tuple[int, str] | None:
     """Give a living process that works in a folder or below it, and its name; None: none does, or without /proc."""
     wanted = os.path.realpath(folder)
-    for pid in _pids():
+    for pid in list_pids():
         with suppress(OSError):  # another user's, or gone
             if pid != os.getpid() and f"{os.readlink(f'/proc/{pid}/cwd')}/".startswith(f"{wanted}/"):
                 return pid, Path(f"/proc/{pid}/comm").read_text().strip()
@@ -207,7 +207,7 @@ def restrain(pid: int, nice: int) -> None:
 def memory_of(group: int) -> int:
     """Bytes of memory that the processes of a group hold, each counted with what it shares; 0 where there is none."""
     total = 0
-    for pid in _pids():
+    for pid in list_pids():
         with suppress(OSError, ValueError, IndexError):
             fields = read_stat(pid)
             if int(fields[2]) == group:
@@ -215,9 +215,9 @@ def memory_of(group: int) -> int:
     return total * os.sysconf("SC_PAGE_SIZE")
 
 
-def processor_time(leader: int) -> float:
-    """Returns the seconds of processor time that a process and its descendants have used, ended ones included."""
-    ticks, pids = 0, [leader]
+def processor_time(leader: int, *, itself: bool = True) -> float:
+    """Returns the seconds of processor time of the descendants of a process, and of `itself`; ended ones count, too."""
+    ticks, pids = 0, [leader] if itself else below(leader)
     for pid in pids:
         pids += below(pid)
         with suppress(OSError, ValueError, IndexError):
@@ -266,17 +266,19 @@ def locked(file: int) -> bool:
 
 
 def below(pid: int) -> list[int]:
-    """The processes that one started itself."""
-    with suppress(OSError):
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
+    """The processes that one started itself, in whichever thread."""
+    pids = list[int]()
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            pids += map(int, file.read_text().split())
+    return pids
 
 
 def outside(pid: int, started: int) -> int:
     """The id that a living process has here which began then and calls itself so, be it in a sandbox; 0: none does."""
     if lives(pid, started):
         return pid
-    for one in _pids():
+    for one in list_pids():
         with suppress(OSError):
             if stat(one)[1] == started and lives(
                 one, started

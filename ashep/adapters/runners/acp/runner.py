@@ -40,14 +40,13 @@ from ashep.errors import (
     ServerStarting,
 )
 from ashep.journal import durable_io
-from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn, bound_amount
+from ashep.ports.runner import STOPPED, Catalog, Prompt, SessionRequest, Sign, Turn, bound_amount
 from ashep.redaction import Redaction
 
 Access = Literal["read", "write"]
 T = TypeVar("T")
 
-ABORTED = "MessageAbortedError: the turn was stopped"
-
+_HOST = (sys.executable, "-m", "ashep.adapters.runners.acp.session_host")
 _NAMESPACE = uuid.UUID("7a0f2c52-3c0b-5d61-9a55-0c3f2d1e8b47")
 _SESSION = re.compile(r"acp_[0-9a-f]{32}")
 _NAME = re.compile(r"[\w.-]{1,150}", re.ASCII)
@@ -141,14 +140,7 @@ class AcpRunner:
         known = await _blocking(lambda: own.read("about.json"))
         if known is not None and known.get("of") == of:
             return known
-        argv = [
-            sys.executable,
-            "-m",
-            "ashep.adapters.runners.acp.session_host",
-            "--probe",
-            str(self._directory),
-            *self._command,
-        ]
+        argv = [*_HOST, "--probe", str(self._directory), *self._command]
         try:
             done = await programs.run(
                 argv, cwd=self._folder, env=self._environ, timeout=self._patience, patience=_KEEPERS
@@ -218,8 +210,7 @@ class AcpRunner:
 
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session for a run (see the port): one of the same key and folder is the same."""
-        self._told()
-        session, directory = await _blocking(lambda: self._ident(request.key, request.directory))
+        session, directory = await self._run_blocking(lambda: self._ident(request.key, request.directory))
         own = Mailbox(self._folder / "sessions" / session)
         things = await self._quarters.folder(request, own.path / places.APART) if self._quarters is not None else None
         asked = {
@@ -244,13 +235,11 @@ class AcpRunner:
         return f"acp_{uuid.uuid5(_NAMESPACE, json.dumps([self._name, place, key])).hex}", place
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
-        self._told()
-        session, _ = await _blocking(lambda: self._ident(key, directory))
+        session, _ = await self._run_blocking(lambda: self._ident(key, directory))
         return session if await self.has_session(session) else None
 
     async def has_session(self, session: str) -> bool:
-        self._told()
-        own = await _blocking(lambda: self._of(session))
+        own = await self._run_blocking(lambda: self._of(session))
         return own is not None and await _blocking(own.stands)
 
     def _of(self, session: str) -> Mailbox | None:
@@ -261,7 +250,6 @@ class AcpRunner:
 
     async def asked(self, session: str) -> tuple[str, ...]:
         """The ids of a session's user messages (see the port), as far as they are known."""
-        self._told()
 
         def look() -> tuple[str, ...]:
             own = self._of(session)
@@ -271,14 +259,13 @@ class AcpRunner:
             people = [str(one) for turn in turns.values() for one in turn.get("people", [])]
             return (*turns, *people)
 
-        return await _blocking(look)
+        return await self._run_blocking(look)
 
     async def send(self, prompt: Prompt) -> str:
         """Deliver a prompt (see the port): one that was begun is not begun again, unless its keeper is dead."""
-        self._told()
         if not _NAME.fullmatch(prompt.message_id):
             raise RunnerRefused(f"{prompt.message_id[:200]!r} can be no message's id")
-        own = await _blocking(lambda: self._of(prompt.session))
+        own = await self._run_blocking(lambda: self._of(prompt.session))
         if own is None:
             raise RunnerRefused(f"there is no session {prompt.session[:200]}")
         asked, profile = await _blocking(lambda: own.read("session.json")) or {}, None
@@ -307,12 +294,11 @@ class AcpRunner:
             return keeper if places.lives(keeper) else self._start_keeper(prompt.session, own, profile)
 
     def _start_keeper(self, session: str, own: Mailbox, profile: SandboxProfile | None) -> str:
-        argv = [sys.executable, "-m", "ashep.adapters.runners.acp.session_host", str(own.path)]
         given = self._environ if profile is None else profile.given(self._environ)
         environ = {name: value for name, value in given.items() if name != places.MARK} | {places.KEPT: str(own.path)}
         try:
             process = subprocess.Popen(
-                argv, cwd=own.path, env=environ, start_new_session=True,
+                [*_HOST, str(own.path)], cwd=own.path, env=environ, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         except OSError as error:
@@ -324,8 +310,7 @@ class AcpRunner:
         return keeper
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        self._told()
-        turn = await _blocking(lambda: self._read_turn(session, message_id, ours))
+        turn = await self._run_blocking(lambda: self._read_turn(session, message_id, ours))
         limits = await _blocking(lambda: own.read(LIMITS) if (own := self._of(session)) is not None else None)
         quota = read_quota(limits, turn.provider or self._name, "") if limits is not None else None
         return replace(turn, quota=quota)
@@ -384,22 +369,18 @@ class AcpRunner:
         return tuple(str(one) for one in turn.get("people", []) if one not in ours)
 
     async def life(self, session: str) -> Life:
-        self._told()
-        own, now = await _blocking(lambda: self._of(session)), anyio.current_time()
+        own, now = await self._run_blocking(lambda: self._of(session)), anyio.current_time()
         return Life(timedelta()) if own is None else await _blocking(lambda: self._watch.life(session, own, now))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
-        self._told()
-
         def look() -> frozenset[str]:
             found = {session: self._of(session) for session in sessions}
             return frozenset(one for one, own in found.items() if own is not None and _is_busy(own))
 
-        return await _blocking(look)
+        return await self._run_blocking(look)
 
     async def abort(self, session: str) -> None:
-        self._told()
-        own = await _blocking(lambda: self._of(session))
+        own = await self._run_blocking(lambda: self._of(session))
         if own is None:
             return
         open_ = await _blocking(lambda: _cancel(own))
@@ -436,8 +417,6 @@ class AcpRunner:
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        self._told()
-
         def look() -> tuple[Request, ...]:
             found = list[Request]()
             for session in sessions:
@@ -451,13 +430,12 @@ class AcpRunner:
                         found.append(Request(ident, session, "permission", tool, patterns, detail))
             return tuple(found)
 
-        return await _blocking(look)
+        return await self._run_blocking(look)
 
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
         """Answer a request (see the port); why something was denied is told to the agent where that stops at it."""
-        self._told()
 
         def answer() -> bool:
             own = self._of(session)
@@ -467,18 +445,21 @@ class AcpRunner:
             given = {"verdict": "allow" if verdict == "allow" else "deny", "message": message}
             return own.first(f"in/answer.{request}.json", given)
 
-        return await _blocking(answer)
+        return await self._run_blocking(answer)
 
     # --- signs ----------------------------------------------------------------------------------------------------
 
-    async def signs(self) -> AsyncIterator[Sign]:
-        async for sign in self._watch.listen():
-            yield sign
+    def signs(self) -> AsyncIterator[Sign]:
+        return self._watch.listen()
 
     def _told(self) -> Json:
         if not self._started or self._about is None:
             raise RunnerUnavailable(f"{self._name} was not started")
         return self._about
+
+    async def _run_blocking(self, call: Callable[[], T]) -> T:
+        self._told()
+        return await _blocking(call)
 
     def _redact(self, text: str) -> str:
         return self._redaction.text(text)
@@ -519,7 +500,7 @@ def _cancel(own: Mailbox) -> list[str]:
 def _close(own: Mailbox, message: str) -> None:
     turn = own.read(f"turns/{message}.json") or {}
     if turn.get("state") != "ended":
-        own.write(f"turns/{message}.json", turn | {"state": "ended", "error": ABORTED, "keeper": own.keeper()})
+        own.write(f"turns/{message}.json", turn | {"state": "ended", "error": STOPPED, "keeper": own.keeper()})
 
 
 def _time_of(text: object) -> datetime | None:

@@ -42,9 +42,8 @@ from ashep.adapters.runners.acp.session_history import SessionHistory, keyed, wo
 from ashep.adapters.system import process_table
 from ashep.core.facts.runs import Model
 from ashep.core.policy.policies import PermissionRule
-from ashep.ports.runner import MOST_TEXT, bound_amount
+from ashep.ports.runner import MOST_TEXT, STOPPED, bound_amount
 
-ABORTED = "MessageAbortedError: the turn was stopped"
 _LIMITS = "_claude/rateLimit"  # where the adapter of Claude Code hands that on
 _MOST_LIMITS = 10_000  # characters of it
 _FAST, _SLOW = 0.05, 0.25  # seconds between looks into the folder, at work and idle
@@ -145,7 +144,7 @@ class SessionHost:
                 if self._turn.sent:
                     group.start_soon(self._stop)
                 else:
-                    self._ended(self._turn, ABORTED)
+                    self._ended(self._turn, STOPPED)
         elif kind != "prompt":
             self._folder.remove(f"in/{name}")
 
@@ -209,7 +208,7 @@ class SessionHost:
             if isinstance(error, AgentFailed) and error.name in STARTS and not turn.state.get("ready"):
                 await self._not_started(turn, error)
             elif turn.cancelled:
-                self._ended(turn, ABORTED)
+                self._ended(turn, STOPPED)
             elif turn.sent and self._agent is None:  # what it did is not known
                 self._note({"k": "died", "x": str(error)})
                 self._folder.remove("now")
@@ -229,7 +228,7 @@ class SessionHost:
             await agent.end()
         await end_left(self._folder.path)
         if turn.cancelled:
-            return self._ended(turn, ABORTED)
+            return self._ended(turn, STOPPED)
         self._folder.write(f"turns/{turn.message}.json", turn.state | {"state": "unstarted", "error": str(error)})
         self._note({"k": "unstarted", "x": str(error)})
         return self._folder.remove("now")
@@ -245,7 +244,7 @@ class SessionHost:
                 text = "\n".join(["You were denied something. Go on without it.", *turn.denied[-20:]])
                 turn.denied = []
                 continue
-            why = {"end_turn": None, "cancelled": ABORTED, "refusal": "ModelRefused: the model refuses to go on"}
+            why = {"end_turn": None, "cancelled": STOPPED, "refusal": "ModelRefused: the model refuses to go on"}
             why |= dict.fromkeys(_CUT)
             turn.state["cut"] = stop in _CUT
             return self._ended(turn, why.get(stop, f"StopReason: {stop[:100]}"))

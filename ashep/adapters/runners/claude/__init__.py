@@ -4,8 +4,8 @@ Never: what follows from a turn, or what its answer is worth.
 """
 
 from ashep.adapters.runners.claude.agents import BUILT_IN
-from ashep.adapters.runners.claude.runner import ALIASES, CANNOT, ClaudeRunner
+from ashep.adapters.runners.claude.runner import ALIASES, ClaudeRunner
 from ashep.adapters.runners.claude.sandbox import Apart
 from ashep.adapters.runners.claude.turn_state import PROVIDER
 
-__all__ = ["ALIASES", "BUILT_IN", "CANNOT", "PROVIDER", "Apart", "ClaudeRunner"]
+__all__ = ["ALIASES", "BUILT_IN", "PROVIDER", "Apart", "ClaudeRunner"]

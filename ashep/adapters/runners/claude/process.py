@@ -9,11 +9,11 @@ daemon died between its start and the note of it, and so are tools that outlive 
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import anyio
 import anyio.to_thread
@@ -50,25 +50,19 @@ _OWN = {
 }
 
 
-class ProcessStart(Protocol):
-    """How a process is started: a sandbox puts itself around it."""
+StandardFiles = tuple[IO[bytes], IO[bytes], IO[bytes]]
+"""Standard input, output and error."""
 
-    def __call__(
-        self,
-        argv: Sequence[str],
-        environment: Mapping[str, str],
-        directory: str,
-        files: tuple[IO[bytes], IO[bytes], IO[bytes]],
-    ) -> "tuple[subprocess.Popen[bytes], int]":
-        """Start it in a session of its own, with these as its standard input, output and error, and give the id of the
-        process that lives as long as it does and ends with it what it started. Raises `OSError`.
-        """
-        ...
+Started = tuple["subprocess.Popen[bytes]", int]
+"""A process, and the id of the one that lives as long as it does and ends with it what it started."""
+
+ProcessStart = Callable[[Sequence[str], Mapping[str, str], str, StandardFiles], Started]
+"""Starts arguments with an environment in a folder, in a session of its own. A sandbox puts itself around it. Raises
+`OSError`.
+"""
 
 
-def plain(
-    argv: Sequence[str], environment: Mapping[str, str], directory: str, files: tuple[IO[bytes], IO[bytes], IO[bytes]]
-) -> "tuple[subprocess.Popen[bytes], int]":
+def plain(argv: Sequence[str], environment: Mapping[str, str], directory: str, files: StandardFiles) -> Started:
     """Start a process as it is."""
     stdin, stdout, stderr = files
     started = subprocess.Popen(
@@ -190,18 +184,3 @@ def _ours(pid: int) -> bool:
     with suppress(OSError):
         return f"\0{TURN}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     return False
-
-
-def worked(pid: int) -> float:
-    """Seconds of processor time that what a process started has used, as far as it lives; 0 without /proc."""
-    below, total = {pid}, 0
-    table = dict[int, tuple[int, int]]()
-    with suppress(OSError):
-        for name in filter(str.isdecimal, os.listdir("/proc")):
-            with suppress(OSError, ValueError, IndexError):
-                fields = process_table.read_stat(int(name))
-                table[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    while more := {one for one, (parent, _) in table.items() if parent in below and one not in below}:
-        below |= more
-        total += sum(table[one][1] for one in more)
-    return total / os.sysconf("SC_CLK_TCK")

@@ -31,6 +31,7 @@ from ashep.adapters.runners.quotas import read_quota
 from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.sandboxes.session_sandboxes import GONE
 from ashep.adapters.system import programs
+from ashep.adapters.system.process_table import processor_time
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.errors import ProgramMissing, ProgramTimedOut, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
@@ -40,13 +41,6 @@ from ashep.redaction import Redaction
 
 if TYPE_CHECKING:
     from ashep.adapters.runners.claude.prompt_gate import Begin, Gate
-
-CANNOT: Mapping[str, str] = {
-    "serves": "each turn is a process of its own; there is no server whose life is theirs",
-    "unlists": "whatever a turn asks is a file of its own: none keeps another from being listed",
-    "words": "while it waits for a provider it tells the status, and not the provider's words",
-}
-"""What the suite of runners knows and Claude Code has not, and why (`ashep.extras.testing.worlds.RunnerWorld.can`)."""
 
 ALIASES = ("opus", "sonnet", "haiku")
 """Names of models that every installation knows."""
@@ -461,7 +455,7 @@ class ClaudeRunner:
             with suppress(OSError):
                 size += (attempt.folder / "stdout").stat().st_size
             people = self._readings.people(session, attempt)
-            worked = process.worked(known.pid) if tools and running and known is not None else None
+            worked = processor_time(known.pid, itself=False) if tools and running and known is not None else None
             found.append(
                 SessionActivity(session, running, size, tuple(permission_requests.names(attempt)), people, worked)
             )

@@ -9,16 +9,14 @@ The login is a copy without what renews it, in a folder that all who have one in
 change: ashep renews it outside (`ashep.adapters.sandboxes.logins`), and a turn that goes on takes the new one.
 """
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 import anyio.to_thread
 
 from ashep.adapters.runners.claude import process
-from ashep.adapters.runners.claude.process import ProcessStart
+from ashep.adapters.runners.claude.process import ProcessStart, StandardFiles, Started
 from ashep.adapters.runners.claude.session_store import Attempt, SessionOptions
 from ashep.adapters.sandboxes import exec, registered_processes
 from ashep.adapters.sandboxes.bubblewrap import BindMount
@@ -103,12 +101,7 @@ class Apart:
 def starts(profile: SandboxProfile, attempt: Attempt, own: Path) -> ProcessStart:
     """Give what starts an attempt's process as a profile says; `own`: the folder of what belongs to its place."""
 
-    def start(
-        argv: Sequence[str],
-        environment: Mapping[str, str],
-        directory: str,
-        files: tuple[IO[bytes], IO[bytes], IO[bytes]],
-    ) -> tuple["subprocess.Popen[bytes]", int]:
+    def start(argv: Sequence[str], environment: Mapping[str, str], directory: str, files: StandardFiles) -> Started:
         if (sandbox := profile.sandbox) is None:
             raise RunnerUnavailable("there is no sandbox")
         view, mark = replace(profile.view, at=Path(directory)), process.mark(attempt)

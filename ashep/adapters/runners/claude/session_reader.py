@@ -2,6 +2,8 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -37,22 +39,23 @@ class Readings:
         self._kept: OrderedDict[str, SessionReading] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, session: str) -> SessionReading:
-        """That of a session."""
+    @contextmanager
+    def of(self, session: str) -> Generator[SessionReading]:
+        """That of a session, which no other thread reads meanwhile."""
         with self._lock:
             found = self._kept.setdefault(session, SessionReading())
             self._kept.move_to_end(session)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-            return found
+        with found.lock:
+            yield found
 
     def turn(self, session: str, message: str, known: frozenset[str]) -> Turn:
         """Read a turn; `known`: messages that are no person's, or stood there before it."""
         attempts = self._store.attempts(session, message)
         if not attempts:
             return Turn("missing", "")
-        reading = self.of(session)
-        with reading.lock:
+        with self.of(session) as reading:
             found = [(attempt, reading.output(attempt)) for attempt in attempts]
             turn = turn_state.read(found, process.found(attempts[-1]), partial(self._left, reading))
             people = self._people(reading, session, attempts[0].before().offset, known)
@@ -66,37 +69,33 @@ class Readings:
 
     def people(self, session: str, attempt: Attempt) -> tuple[str, ...]:
         """Who wrote since an attempt was begun."""
-        reading = self.of(session)
-        with reading.lock:
+        with self.of(session) as reading:
             return self._people(reading, session, attempt.before().offset, frozenset())
 
     def output(self, attempt: Attempt) -> Output:
         """What an attempt's process has told up to now."""
-        reading = self.of(attempt.session)
-        with reading.lock:
+        with self.of(attempt.session) as reading:
             output = reading.output(attempt)
             output.read()
             return output
 
     def asked(self, session: str) -> tuple[str, ...]:
         """The messages that people and we wrote in a session."""
-        reading, ours = self.of(session), self._store.prompts(session)
-        with reading.lock:
+        ours = self._store.prompts(session)
+        with self.of(session) as reading:
             found = self._transcript(reading, session)
             written = found.written if found is not None else []
             return tuple(dict.fromkeys(ours.get(one.uuid, one.uuid) for one in written))
 
     def size(self, session: str) -> int:
         """Bytes that stand in a session's transcripts."""
-        reading = self.of(session)
-        with reading.lock:
+        with self.of(session) as reading:
             found = self._transcript(reading, session)
         return transcript.grown(found.file) if found is not None else 0
 
     def before(self, session: str) -> Before:
         """What stands in a session now."""
-        reading = self.of(session)
-        with reading.lock:
+        with self.of(session) as reading:
             found = self._transcript(reading, session)
             return Before(offset=found.end, cost=found.spent.cost, tokens=found.spent.tokens) if found else Before()
 

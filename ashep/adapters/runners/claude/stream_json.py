@@ -13,7 +13,7 @@ from ashep.adapters.runners.claude import provider_errors
 from ashep.adapters.runners.claude.jsonl import Event, Lines, event_of, number, part, parts, strings, text, time_of
 from ashep.core.facts.runs import Refusal
 from ashep.core.resources.providers import ABORTED
-from ashep.ports.runner import MOST_TEXT
+from ashep.ports.runner import MOST_TEXT, STOPPED
 
 _PIECE = b'{"type":"stream_event"'
 _USAGE = (b'"type":"message_start"', b'"type":"message_delta"')
@@ -113,7 +113,7 @@ class Output:
             return None
         name = provider_errors.name_of(end.reason, api=end.status is not None)
         if name == ABORTED:
-            return f"{ABORTED}: the turn was stopped"
+            return STOPPED
         said = (
             provider_errors.words(end.said) if name == "APIError" else end.said or end.reason or "it does not say why"
         )

@@ -18,15 +18,13 @@ from ashep.adapters.runners.claude import process
 from ashep.adapters.runners.claude.session_store import Attempt, Process
 from ashep.adapters.runners.claude.stream_json import Output
 from ashep.adapters.runners.claude.transcript import Spent
-from ashep.core.resources.providers import ABORTED
 from ashep.journal import durable_io
-from ashep.ports.runner import Turn, TurnState
+from ashep.ports.runner import STOPPED, Turn, TurnState
 
 PROVIDER = "anthropic"
 ENDED = " ended"
 """Behind an instance: its process is dead, and took its turn with it."""
 
-_ABORTED = f"{ABORTED}: the turn was stopped"
 _WORDS = 2000  # characters of what a process said before it died
 
 
@@ -50,9 +48,9 @@ def standing(attempt: Attempt, output: Output, known: Process | None) -> Attempt
         return AttemptState("running", name)
     end, aborted = output.result, attempt.has("aborted")
     if end is not None and (end.failed or end.turns > 0):
-        return AttemptState("finished", name, _ABORTED if aborted and end.failed else output.failure())
+        return AttemptState("finished", name, STOPPED if aborted and end.failed else output.failure())
     if aborted:
-        return AttemptState("finished", name, _ABORTED)
+        return AttemptState("finished", name, STOPPED)
     if attempt.has("begun") or output.asked:
         return AttemptState("incomplete", ended)
     why = _last_words(attempt)

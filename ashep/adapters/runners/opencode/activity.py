@@ -115,10 +115,8 @@ class Shown(NamedTuple):
 async def read(get: Get, watch: ActivityMonitor, session: str) -> Life:
     """Read a busy session and those below it, and say how alive they are."""
     statuses = await get("/session/status")
-    busy, now = (
-        schema.parse(schema.STATUSES, statuses.content),
-        provider_errors.server_time(statuses.headers.get("date", "")),
-    )
+    now = provider_errors.server_time(statuses.headers.get("date", ""))
+    busy = schema.parse(schema.STATUSES, statuses.content)
     family = [session]  # with the sessions of its subagents and theirs
     for member in family:
         answer = await get(f"/session/{member}/children")

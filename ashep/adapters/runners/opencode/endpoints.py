@@ -32,20 +32,18 @@ class Endpoint(Protocol):
         ...
 
     async def stop(self) -> bool:
-        """End it where it is ours."""
-        ...
+        """End it where it is ours; whether it ran."""
+        return False
 
     async def memory(self) -> int | None:
         """How many bytes it and what it keeps running hold, where it is ours; its log is kept short on the way."""
-        ...
+        return None
 
     async def ask_for_room(self) -> None:
         """Raise RunnerUnavailable, on one line, where its disk takes hardly anything more and it is ours."""
-        ...
 
     def refused(self) -> None:
         """Learn that its address refused a connection."""
-        ...
 
 
 def endpoint_of(
@@ -89,7 +87,7 @@ def is_loopback(url: str) -> bool:
     return False
 
 
-class AttachedServer:
+class AttachedServer(Endpoint):
     """The server at a URL.
 
     Its life has no name of its own, so that one is made: it holds until the address refuses a connection, which proves
@@ -127,20 +125,9 @@ class AttachedServer:
             raise
         self._patience = PROBE
 
-    async def memory(self) -> int | None:
-        """Say nothing: it is not on this machine, or not ours."""
-        return None
-
-    async def ask_for_room(self) -> None:
-        """Ask nothing: where its data lie is not known."""
-
     def refused(self) -> None:
         """Note that the address refused a connection: that life of the server is over."""
         self._over = True
-
-    async def stop(self) -> bool:
-        """Do nothing: this server is not ours."""
-        return False
 
     def _name(self) -> str:
         """The name of the present life: the kept one, or a new one where there is none or that life is over."""

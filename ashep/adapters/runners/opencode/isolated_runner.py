@@ -27,8 +27,7 @@ from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.profiles import tell
 from ashep.adapters.system import process_table
 from ashep.adapters.system.folders import delete
-from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
-from ashep.core.facts.runs import Life
+from ashep.core.facts.requests import Request
 from ashep.core.policy.agents import Sandbox
 from ashep.errors import (
     RunnerError,
@@ -39,7 +38,8 @@ from ashep.errors import (
     ServerStarting,
     SessionUnavailable,
 )
-from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.ports.forwarding import forward
+from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign
 
 _Answer = TypeVar("_Answer")
 
@@ -194,7 +194,7 @@ class IsolatedRunner:
 
     async def _rest(self, place: Path, maker: _Maker) -> None:
         """End a server that nobody used for long, or that has grown beyond all bounds."""
-        held = await maker.runner.memory() if maker.up and self._most is not None else None
+        held = await maker.runner.endpoint.memory() if maker.up and self._most is not None else None
         async with maker.starting:
             if held is not None and self._most is not None and held > _TIMES * self._most:
                 maker.up = False  # its turn begins again, as after any death of a server
@@ -269,7 +269,7 @@ class IsolatedRunner:
         except (RunnerUnavailable, RunnerUnauthorized) as error:
             if self._attaches:
                 raise
-            await maker.runner.ask_for_room()  # a full disk is everybody's
+            await maker.runner.endpoint.ask_for_room()  # a full disk is everybody's
             await self._failed(maker, error)
             raise SessionUnavailable(f"the agent server of {place.name}: {error}") from error
 
@@ -331,13 +331,14 @@ class IsolatedRunner:
                 changed, self._changed = self._changed, anyio.Event()
                 changed.set()
 
-    async def _of(
-        self, session: str, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
+    async def route(
+        self, session: str, call: Callable[[OpencodeRunner, str], Awaitable[_Answer]], patience: float = _READING
     ) -> _Answer:
+        """Call the server that has a session (see `_on`)."""
         where = await self._where(session)
         if where is not None and where.sandbox is not None and await self._chosen(where.directory) is None:
             await self._choose(where)  # its place was made again, and holds what its agent committed
-        return await self._on(await self._directory(session), call, patience)
+        return await self._on(await self._directory(session), lambda on: call(on, session), patience)
 
     async def _directory(self, session: str) -> str | None:
         """Give the folder of a session that is in a place; None: it is with those who judge."""
@@ -415,21 +416,15 @@ class IsolatedRunner:
         return (folder_for(self._state, place) / "data").exists()
 
     async def has_session(self, session: str) -> bool:
-        return await self._of(session, lambda on: on.has_session(session), math.inf)
+        return await self.route(session, OpencodeRunner.has_session, math.inf)
 
-    async def asked(self, session: str) -> tuple[str, ...]:
-        return await self._of(session, lambda on: on.asked(session))
+    asked, turn, life = forward(OpencodeRunner.asked), forward(OpencodeRunner.turn), forward(OpencodeRunner.life)
+    transcript, reply = forward(OpencodeRunner.transcript), forward(OpencodeRunner.reply)
 
     async def send(self, prompt: Prompt) -> str:
         if (where := await self._where(prompt.session)) is not None:
             await self._choose(where)
         return await self._on(await self._directory(prompt.session), lambda on: on.send(prompt), math.inf)
-
-    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        return await self._of(session, lambda on: on.turn(session, message_id, ours))
-
-    async def life(self, session: str) -> Life:
-        return await self._of(session, lambda on: on.life(session))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those sessions that run a turn (see the port); of a place's server that does not answer none does."""
@@ -442,7 +437,7 @@ class IsolatedRunner:
     async def abort(self, session: str) -> None:
         """Stop a session's turn and see it stopped (see the port): where its own server does not say so, that ends."""
         try:
-            await self._of(session, lambda on: on.abort(session))
+            await self.route(session, OpencodeRunner.abort)
         except SessionUnavailable:
             place = await anyio.to_thread.run_sync(self._place_of, await self._directory(session))
             maker = self._makers.get(place) if place is not None else None
@@ -451,9 +446,6 @@ class IsolatedRunner:
             async with maker.starting:
                 maker.up = False
                 await maker.runner.stop_server()
-
-    async def transcript(self, session: str, limit: int) -> str:
-        return await self._of(session, lambda on: on.transcript(session, limit))
 
     # --- questions ------------------------------------------------------------------------------------------------
 
@@ -467,11 +459,6 @@ class IsolatedRunner:
                     raise
                 found += [Request("", one, "permission", unlisted=str(error)) for one in those]
         return tuple(found)
-
-    async def reply(
-        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
-    ) -> bool:
-        return await self._of(session, lambda on: on.reply(session, request, kind, verdict, answers, message))
 
     # --- signs ----------------------------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ class OpencodeRunner:
         """`judges`: only who judges is there: none fetches pages but by a rule of the user's, and each has a folder of
         its own.
         """
-        self._endpoint, self._redaction, self._judges = endpoint, redaction or Redaction(), judges
+        self.endpoint, self._redaction, self._judges = endpoint, redaction or Redaction(), judges
         self._directory = directory
         self._client: Client | None = None
         self._stale: list[Client] = []
@@ -98,7 +98,7 @@ class OpencodeRunner:
 
     async def start(self) -> None:
         async with self._starting:
-            address = await self._endpoint.reach()
+            address = await self.endpoint.reach()
             if self._client is None or self._client.address != address:
                 await self.aclose()
                 self._told.forget()
@@ -108,7 +108,7 @@ class OpencodeRunner:
 
     async def attach(self) -> None:
         """Use the server that runs, and start none: not of the port, but for `ashep audit`."""
-        address = await self._endpoint.living()
+        address = await self.endpoint.living()
         self._redaction.add(address.password)
         directory = await anyio.to_thread.run_sync(os.path.realpath, self._directory)
         self._client = Client(address, directory, redaction=self._redaction)
@@ -128,15 +128,7 @@ class OpencodeRunner:
 
     async def stop_server(self) -> bool:
         await self.aclose()
-        return await self._endpoint.stop()
-
-    async def memory(self) -> int | None:
-        """Say how many bytes a managed server holds: not of the port."""
-        return await self._endpoint.memory()
-
-    async def ask_for_room(self) -> None:
-        """Raise RunnerUnavailable where a managed server's disk takes hardly anything more: not of the port."""
-        await self._endpoint.ask_for_room()
+        return await self.endpoint.stop()
 
     # --- what there is --------------------------------------------------------------------------------------------
 
@@ -162,7 +154,7 @@ class OpencodeRunner:
         provider, _, model = (configured or "").partition("/")
         default = Model(provider, model) if model else None
         models = tuple(Model(entry.id, name) for entry in providers for name in entry.models)
-        names, memory = tuple(agent.name for agent in listed if not agent.hidden), await self._endpoint.memory()
+        names, memory = tuple(agent.name for agent in listed if not agent.hidden), await self.endpoint.memory()
         instance, tried = client.address.instance, programs.OPENCODE_VERSION
         return Catalog(version, instance, names, models, default, memory, tried)
 
@@ -245,7 +237,7 @@ class OpencodeRunner:
             turn, unwritten = await self._read_turn(session, message_id, ours)
         turn = (await self._read_turn(session, message_id, ours))[0] if turn.state == "incomplete" else turn
         if turn.state != "running" and (turn.state != "finished" or turn.error):
-            await self._endpoint.ask_for_room()
+            await self.endpoint.ask_for_room()
         return turn
 
     async def _read_turn(self, session: str, message_id: str, ours: frozenset[str]) -> tuple[Turn, bool]:
@@ -373,10 +365,7 @@ class OpencodeRunner:
     async def _statuses(self, directory: str | None) -> dict[str, turns.Status]:
         """What `GET /session/status` says of a folder's sessions that are not idle."""
         answer = await self._call("GET", "/session/status", directory=directory)
-        found, now = (
-            schema.parse(schema.STATUSES, answer.content),
-            provider_errors.server_time(answer.headers.get("date", "")),
-        )
+        now = provider_errors.server_time(answer.headers.get("date", ""))
         return {
             session: turns.Status(
                 True,
@@ -384,7 +373,7 @@ class OpencodeRunner:
                 if entry.type == "retry"
                 else None,
             )
-            for session, entry in found.items()
+            for session, entry in schema.parse(schema.STATUSES, answer.content).items()
             if entry.type != "idle"
         }
 
@@ -453,12 +442,12 @@ class OpencodeRunner:
         except RunnerUnavailable as error:
             if isinstance(error, ConnectionRefused):
                 self._refused()
-            await self._endpoint.ask_for_room()
+            await self.endpoint.ask_for_room()
             raise
 
     def _refused(self) -> None:
         """End the use of an address at which nobody listens: what answers there next is another life of the server."""
-        self._endpoint.refused()
+        self.endpoint.refused()
         if self._client is not None:
             self._stale.append(self._client)
             self._client = None

@@ -1,0 +1,24 @@
+"""Methods of a port that a class only hands on: by their first argument, a session or a branch, it knows to whom."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer", bound=Awaitable[Any])
+_Method = Callable[Concatenate[Any, _Parameters], _Answer]
+
+
+def forward(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answer]:
+    """Return the method that calls the one of this name of another object: the object's class has `route(key, call)`,
+    which chooses that one by the first argument, and gives `call` the two.
+    """
+
+    @wraps(method)
+    async def forwarded(self: Any, key: str, *args: Any, **kwargs: Any) -> Any:
+        def call(target: object, key: str) -> Any:
+            return getattr(target, method.__name__)(key, *args, **kwargs)
+
+        return await self.route(key, call)
+
+    return forwarded  # pyright: ignore[reportReturnType] - a method of the same arguments, whose names it need not know
