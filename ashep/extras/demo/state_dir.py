@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,12 +107,14 @@ async def start_model(stage: DemoProject, url: str) -> None:
     python = (sys.executable, "-P", "-m", "ashep.extras.demo")
     words = (*python, "--port", url.rpartition(":")[2], "--log", str(folder / LOG), "--script", stage.piece.name)
     with (folder / "model.err").open("wb") as errors:
-        process = await anyio.open_process(
-            words, env=stage.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
-            start_new_session=True,
+        start = partial(  # it outlives the event loop, which would complain of its end
+            subprocess.Popen, words, env=stage.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=errors, start_new_session=True,
         )  # fmt: skip
+        process = await anyio.to_thread.run_sync(start)
+    process_table.children[process.pid] = process
     with anyio.move_on_after(STILL):
-        while process.returncode is None:
+        while process.poll() is None:
             if await _answers(url):
                 return
             await anyio.sleep(0.1)
