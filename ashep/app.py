@@ -239,10 +239,9 @@ def stop_server(project: Path) -> bool:
 
 async def _stop_server(project: Path) -> bool:
     settings = settings_of(project)  # whatever is wrong in another file, a server can be ended
-    runners, opencode, ended = factories.runners_of(project, settings), settings.runners.opencode, False
-    kept = {OPENCODE} if opencode.url is not None or not opencode.managed else set[str]()
+    runners, ended = factories.runners_of(project, settings), False
     try:
-        for name in (name for name in runners.names if name not in kept):
+        for name in (name for name in runners.names if name != OPENCODE or settings.runners.opencode.ours):
             ended = await runners[name].stop_server() or ended
     finally:
         await runners.aclose()
