@@ -12,7 +12,7 @@ from ashep.core.analysis.soundness import analyse
 from ashep.core.issues.verification import claims
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.base_types import is_name
-from ashep.core.policy.checks import KINDS
+from ashep.core.policy.checks import CHECK_TYPES
 from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
 from ashep.core.policy.policies import CLOSE, PermissionRule, Phase, Policies, Policy
 from ashep.core.policy.runner_kinds import KINDS as RUNNERS
@@ -46,7 +46,7 @@ def own_classes(settings: Settings) -> Iterator[Problem]:
         for key in sorted(rules_of(kind).ignores & runner.model_fields_set):
             yield "pointless-key", (*path, key), f"has no effect with {kind}; remove it"
     for name in settings.verification.types:
-        if name in KINDS:
+        if name in CHECK_TYPES:
             message = f"{name} is built in; give your type another name"
             yield "taken-name", ("verification", "types", name), message
 
@@ -153,7 +153,7 @@ def checks_of_types(policies: Policies, settings: Settings) -> Iterator[Problem]
     known = settings.verification.types
     for phase, path in each_phase(policies):
         for place, check in enumerate(phase.checks):
-            if check.type not in KINDS and check.type not in known:
+            if check.type not in CHECK_TYPES and check.type not in known:
                 yield "unknown-type", (*path, KEY, place, "type"), unknown_type(check.type, tuple(known))
 
 
