@@ -4,7 +4,7 @@ A class that cannot be used is a mistake in config.yaml: `ConfigError` with its 
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -76,9 +76,7 @@ READER = "ashep-reader"
 
 
 def check_path(project: Path) -> None:
-    """Raise `UsageError` where no agent can be started in the project: programs in JavaScript, and the journal, hold
-    text alone.
-    """
+    """Raise `UsageError` where no agent can be started: programs in JavaScript, and the journal, hold text alone."""
     if (name := os.fsencode(project).decode(errors="replace")) != str(project):
         what = f"the path {clean(name)} is not UTF-8, and no agent can be started there"
         raise UsageError(f"{what}: rename the folder, or clone the repository elsewhere")
@@ -124,13 +122,27 @@ def tracker_of(
 
 
 def annotations_of(project: Path, settings: Settings, actor: str) -> Annotations:
-    """Make what writes acceptance criteria and metadata, as `actor`. Raises `UsageError` for a tracker of the user's:
-    its port has no such thing.
-    """
-    tracker = settings.tracker
-    if tracker.own:
-        raise UsageError(f"{tracker.type} is a tracker of your own: write into its issues with its own tools")
-    return BeadsAnnotations(project, tracker.command, actor, tracker.timeout.total_seconds())
+    """Make what writes criteria and metadata, as `actor`. Raises `ConfigError`; `UsageError`: there is none."""
+    if (annotations := find_annotations(project, settings, actor)) is None:
+        message = f"{settings.tracker.type} is a tracker of your own without a class `Annotations`"
+        raise UsageError(f"{message}: write into its issues with its own tools, or add one (docs/extending.md)")
+    return annotations
+
+
+def find_annotations(
+    project: Path, settings: Settings, actor: str, *, redaction: Redaction | None = None
+) -> Annotations | None:
+    """Make the same; None: the tracker is the user's, and has no such thing. Raises `ConfigError`."""
+    tracker, name = settings.tracker, f"{settings.tracker.type}.Annotations"
+    if not tracker.own:
+        return BeadsAnnotations(project, tracker.command, actor, tracker.timeout.total_seconds())
+    try:
+        if not hasattr(load(tracker.type, Tracker, project), "Annotations"):
+            return None
+        context = _context(project, "tracker", tracker.options, redaction, None, actor, tracker.timeout)
+        return cast(Annotations, make(load(name, Annotations, project), name, Annotations, context))
+    except NotUsable as error:
+        raise _at(project, ("tracker", "type"), error) from error
 
 
 def worktrees_of(
@@ -180,7 +192,7 @@ async def inside_of(
     profile, environment = await _server(project, settings, place, None, folder).surroundings()
     inside = await enter(profile, environment, project if whole else None)
     for name in settings.runners.others if not whole else ():
-        add = FACTORIES.get(settings.runners.kind(name), OWN_FACTORY).add_to_sandbox
+        add = _BESIDE_THE_SERVER.get(settings.runners.kind(name))
         if inside is not None and add is not None:
             things = folder or await to_thread.run_sync(folder_for, project / FOLDER / "state", place)
             inside = await add(NamedRunner(project, settings, name), place, things, inside)
@@ -200,8 +212,8 @@ def runners_of(
     makers = dict[str, Callable[[], Runner]]()
     runners = RunnerRouter(makers)
     for name in settings.runners.names:
-        factory = FACTORIES.get(settings.runners.kind(name), OWN_FACTORY)
-        makers[name] = partial(factory.make, RunnerRequest(project, settings, name, redaction, clock, runners))
+        make_runner = FACTORIES.get(settings.runners.kind(name), make_own)
+        makers[name] = partial(make_runner, RunnerRequest(project, settings, name, redaction, clock, runners))
     return runners
 
 
@@ -233,15 +245,6 @@ class RunnerRequest(NamedRunner):
     router: RunnerRouter
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerFactory:
-    """How runners of a kind are made."""
-
-    make: Callable[[RunnerRequest], Runner]
-    add_to_sandbox: Callable[[NamedRunner, Path, Path, PlaceSandbox], Awaitable[PlaceSandbox]] | None = None
-    """Adds what its agents have in a place to the sandbox of the server there; the folder is for what it keeps."""
-
-
 def _opencode(request: RunnerRequest) -> Runner:
     """Make the runner with one server for all, or with a server for each place, and one for all that judge."""
     project, settings, redaction = request.project, request.settings, request.redaction
@@ -258,7 +261,8 @@ def _opencode(request: RunnerRequest) -> Runner:
     )
 
 
-def _own(request: RunnerRequest) -> Runner:
+def make_own(request: RunnerRequest) -> Runner:
+    """Make a runner of a class of the user's."""
     project, name, chosen, settings = request.project, request.name, request.chosen, request.settings
     context = _context(project, name, chosen.options, request.redaction, request.clock, "", settings.tracker.timeout)
     return cast(Runner, _made(project, ("runners", name, "type"), chosen.type or "", Runner, context))
@@ -269,16 +273,13 @@ def _claude(request: RunnerRequest) -> Runner:
 
     project, settings, name, chosen = request.project, request.settings, request.name, request.chosen
 
-    async def begin(session: str, message: str, _: str) -> bool:
-        return await request.router.may_begin(name, session, message)
-
     base = partial(_in_base, project, settings)
     return ClaudeRunner(
         claude_command(chosen),
         directory=project,
         folder=runner_folder(project, name),
         environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
-        begin=begin,
+        begin=lambda session, message, _: request.router.may_begin(name, session, message),
         config=claude_folder(),
         apart=_apart(project, settings, chosen) if settings.isolated else None,
         instructions=lambda: "\n\n".join(base(INSTRUCTIONS).values()),
@@ -343,13 +344,11 @@ def _acp(request: RunnerRequest) -> Runner:
     )
 
 
-FACTORIES: Mapping[str, RunnerFactory] = {
-    OPENCODE: RunnerFactory(_opencode),
-    CLAUDE: RunnerFactory(_claude, _add_claude),
-    ACP: RunnerFactory(_acp),
-}
-"""By kind; all others are classes of the user's."""
-OWN_FACTORY = RunnerFactory(_own)
+FACTORIES: Mapping[str, Callable[[RunnerRequest], Runner]] = {OPENCODE: _opencode, CLAUDE: _claude, ACP: _acp}
+"""What makes a runner, by its kind; all others are classes of the user's."""
+
+_BESIDE_THE_SERVER = {CLAUDE: _add_claude}
+"""What adds that of a kind's agents which they have in a place to the sandbox of the agent server there."""
 
 _OF_THE_MACHINE = ("/etc/claude-code",)
 """Where whoever runs a machine says what Claude Code may do there."""
@@ -535,7 +534,7 @@ def make_delivery_adapters(
         verifier_of(project, settings, keep, redaction=redaction, clock=clock),
         GitDiffs(project, redaction=redaction),
         GitLanding(project, redaction=redaction, by_key=settings.landing.merge_by_key),
-        None if settings.tracker.own else annotations_of(project, settings, actor),
+        find_annotations(project, settings, actor, redaction=redaction),
         wrong_patterns,
     )
 

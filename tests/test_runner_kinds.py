@@ -29,13 +29,13 @@ def settings_with(kind: str) -> tuple[str, Settings]:
 def test_each_kind_that_the_core_knows_is_in_the_registries() -> None:
     assert set(RUNNER_KINDS) == set(FACTORIES) == set(KINDS) == {OPENCODE, *NAMED}
     for name, kind in RUNNER_KINDS.items():
-        assert (kind.rules, kind.factory) == (KINDS[name], FACTORIES[name])
+        assert (kind.rules, kind.make) == (KINDS[name], FACTORIES[name])
 
 
 @pytest.mark.parametrize("name", RUNNER_KINDS)
 def test_a_kind_has_more_than_a_class_of_the_users(name: str) -> None:
     kind = RUNNER_KINDS[name]
-    assert kind.factory.make is not OWN_KIND.factory.make, "nobody makes it"
+    assert kind.make is not OWN_KIND.make, "nobody makes it"
     assert kind.examine is not base.examine_own, "`ashep install` does not look at it"
     assert kind.tail is not base.refuse_tail, "nobody reads its sessions"
     assert kind.open_command is not base.name_session or name in NEVER_OPENED, "nobody opens its sessions"

@@ -11,7 +11,7 @@ from ashep.actions.runners.base import Examination, ServerCatalog, SessionRefere
 from ashep.core.policy.runner_kinds import ACP, CLAUDE, KINDS, OPENCODE, OWN, KindRules
 from ashep.core.policy.settings import Settings
 from ashep.core.state.run import runner_of
-from ashep.factories import FACTORIES, OWN_FACTORY, NamedRunner, RunnerFactory
+from ashep.factories import FACTORIES, NamedRunner, RunnerRequest, make_own
 from ashep.ports.runner import Runner
 from ashep.redaction import Redaction
 
@@ -22,7 +22,7 @@ class RunnerKind:
 
     rules: KindRules
     """What decisions depend on, guarantees among it."""
-    factory: RunnerFactory
+    make: Callable[[RunnerRequest], Runner]
     examine: Callable[[Examination], Awaitable[list[CheckLine]]]
     """Looks whether it can be used, for `ashep install`."""
     open_command: Callable[[SessionReference, str, bool], Awaitable[str]]
@@ -49,7 +49,7 @@ RUNNER_KINDS: Mapping[str, RunnerKind] = {
     ACP: RunnerKind(KINDS[ACP], FACTORIES[ACP], acp.examine, base.name_session, acp.tail),
 }  # fmt: skip
 """By kind; all others are classes of the user's."""
-OWN_KIND = RunnerKind(OWN, OWN_FACTORY, base.examine_own, base.name_session, base.refuse_tail)
+OWN_KIND = RunnerKind(OWN, make_own, base.examine_own, base.name_session, base.refuse_tail)
 
 
 def kind_of(settings: Settings, name: str) -> RunnerKind:

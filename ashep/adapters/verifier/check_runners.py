@@ -62,9 +62,9 @@ class CheckEnvironment:
 
     async def carry_out(self, check: checks.Check) -> CheckFinding:
         """Execute a check that runs programs."""
-        why = self.isolation.refused(stranger=check.id in self.strangers)
-        if why and not checks.asks_elsewhere(check):
-            return error(why)
+        refusal = self.isolation.refused(stranger=check.id in self.strangers)
+        if refusal and not checks.asks_elsewhere(check):
+            return error(refusal)
         if isinstance(check, checks.OwnCheck):
             return await self._own(check)
         return await RUNS[check.type](self, check.verify)

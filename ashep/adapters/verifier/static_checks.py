@@ -99,7 +99,7 @@ async def code_pattern(tree: Path, wanted: CodePattern) -> CheckFinding:
     return _judged(wanted, found["count"], found["files"], "\n".join(found["shown"]))
 
 
-async def ask_person(tree: Path, wanted: Manual) -> CheckFinding:
+async def ask_person(tree: Path, question: Manual) -> CheckFinding:
     """Leave a question to a person."""
     return CheckFinding("skipped", "a person is asked")
 
