@@ -477,7 +477,7 @@ def verifier_of(
         context = _context(project, name, own.options, redaction, clock, "", settings.tracker.timeout)
         path = ("verification", "types", name, "type")
         types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
-        sources[name] = partial(lambda own: f"{own.model_dump_json()} {source(own.type, project)}", own)
+        sources[name] = lambda own=own: f"{own.model_dump_json()} {source(own.type, project)}"
     folder, floor = scratch or state / "checks", settings.worker.disk_floor or LOW_DISK
     lender = places_of(project, settings) / LENDER if settings.worker.workspace == "place" else None
     kept: dict[str, Any] = {"hidden": [state], "floor": floor, "lender": lender}

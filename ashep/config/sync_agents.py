@@ -256,13 +256,16 @@ def round_trip(text: str, change: Callable[[Any, Callable[[str], Any]], None]) -
     editor.preserve_quotes = True
     editor.width = 4096
     editor.indent(mapping=2, sequence=4, offset=2)
-    null = "tag:yaml.org,2002:null", "null"
-    editor.representer.add_representer(type(None), lambda representer, _: representer.represent_scalar(*null))
+    editor.representer.add_representer(type(None), _null)
     document = editor.load(text)
     change(document, editor.load)
     out = io.StringIO()
     editor.dump(document, out)
     return out.getvalue()
+
+
+def _null(representer: Any, _: None) -> Any:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
 
 
 # --- the comment block ------------------------------------------------------------------------------------------
