@@ -297,8 +297,8 @@ def settled(settings: Settings, project: Path) -> Settings:
     """
     worker, agents, opencode = settings.worker, settings.agents, settings.runners.opencode
     open_ = {"workspace", "lock_work_tree"}.isdisjoint(worker.model_fields_set) and has_commit(project)
-    ours = opencode.managed and opencode.url is None and opencode.isolation != "shared"
-    able = ours and not settings.runners.unsandboxed and (open_ or worker.workspace == "place")
+    able = opencode.ours and opencode.isolation != "shared" and not settings.runners.unsandboxed
+    able = able and (open_ or worker.workspace == "place")
     if able and "sandbox" not in agents.model_fields_set:
         agents = agents.model_copy(update={"sandbox": "auto"})
     if open_:

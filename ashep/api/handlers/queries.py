@@ -17,7 +17,7 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from ashep.actions.open_session import opened as session_opened
+from ashep.actions.runners.kinds import kind_of_session
 from ashep.api.schemas import page
 from ashep.config import ConfigErrors, settings_in
 from ashep.core.text import clean
@@ -193,7 +193,8 @@ class QueryHandlers:
         if session is None:
             return page.Opening(said="It has no session yet.", command=None)
         settings = await to_thread.run_sync(settings_in, self.folder)
-        said = await session_opened(self.folder.parent, settings, run.partition("/")[0], session, folder, False)
+        kind, reference = kind_of_session(self.folder.parent, settings, session, folder)
+        said = await kind.open_command(reference, run.partition("/")[0], False)
         told = self.redaction.text(said)
         indented = [line.strip() for line in told.splitlines() if line.startswith("  ")]
         return page.Opening(said=told, command=indented[0] if indented else None if told.startswith("Its ") else told)

@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 from pydantic import Field
 
-from ashep.actions import session_reader
+from ashep.actions.runners.kinds import kind_of_session
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.api.handlers.queries import NotFound, QueryHandlers
 from ashep.api.schemas import page
@@ -217,11 +217,11 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
     if session is None:
         return Transcript(why="It has no session.")
     settings = await to_thread.run_sync(settings_in, pictures.folder)
-    project = pictures.folder.parent
+    kind, reference = kind_of_session(pictures.folder.parent, settings, session, folder)
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
-                said = await session_reader.tail(project, settings, session, folder, TAIL, pictures.redaction)
+                said = await kind.tail(reference, TAIL, pictures.redaction)
     except TimeoutError:
         return Transcript(why=f"Its agent server did not answer in {TO_SERVERS:.0f} s.")
     except AshepError as error:
@@ -239,10 +239,11 @@ async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
     if session is None:
         return told.model_copy(update={"why": "It has no session."})
     settings, address, why = await to_thread.run_sync(settings_in, pictures.folder), None, None
+    kind, reference = kind_of_session(pictures.folder.parent, settings, session, folder)
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
-                address = await session_reader.link(pictures.folder.parent, settings, session, folder)
+                address = await kind.link(reference)
     except TimeoutError:
         why = f"Its agent server did not answer in {TO_SERVERS:.0f} s."
     except AshepError as error:

@@ -11,7 +11,7 @@ import anyio
 import typer
 
 from ashep.actions import answers
-from ashep.actions.open_session import opened
+from ashep.actions.runners.kinds import kind_of_session
 from ashep.cli import output
 from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.context import configured, now, picture
@@ -161,7 +161,8 @@ def _session(project: Path, issue: str) -> str:
         return str(error)
     if run is None:
         return "It has no session yet."
-    return anyio.run(opened, project, settings_in(configured(project)), issue, run["session"], folder, True)
+    kind, reference = kind_of_session(project, settings_in(configured(project)), run["session"], folder)
+    return anyio.run(kind.open_command, reference, issue, True)
 
 
 def _account(project: Path, issue: str) -> dict[str, Any]:

@@ -48,13 +48,6 @@ Compiled = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 _T = TypeVar("_T")
 _LANGUAGES = ("yaml", "yml", "json")
 _FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)([^`]*+)")
-_MODELS: dict[str, type[BaseModel]] = {
-    "http_request": language.HttpRequestCheck,
-    "file_exists": language.FileExistsCheck,
-    "code_pattern": language.CodePatternCheck,
-    "test_pass": language.TestPassCheck,
-    "manual": language.ManualCheck,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +165,13 @@ def fenced(text: str) -> Iterator[Block]:
         if start is None:
             if found := _FENCE.fullmatch(line):
                 start, inside = (number, found[1], found[2], found[3]), []
-        elif _closes(line, start[2]):
+        elif len(bare := line.strip(" \t")) >= len(start[2]) and set(bare) == {start[2][0]}:
             yield _block(start, inside, number)
             start = None
         else:
             inside.append(line)
     if start is not None:
         yield _block(start, inside, None)
-
-
-def _closes(line: str, mark: str) -> bool:
-    bare = line.strip(" \t")
-    return len(bare) >= len(mark) and set(bare) == {mark[0]}
 
 
 def _block(start: tuple[int, str, str, str], inside: list[str], last: int | None) -> Block:
@@ -276,7 +264,7 @@ def _check(node: Node, found: list[YamlProblem], types: Collection[str] | None, 
         found.append(_expected("a check ({id, type, description, verify})", node))
         return None
     kind = node.value.get("type")
-    known = (*language.KINDS, *(types or ()))
+    known = (*language.CHECK_TYPES, *(types or ()))
     if kind is None:
         words = f"this key is missing; add it: one of {', '.join(known)}"
         found.append(YamlProblem("missing-key", words, node.line, node.key_of("type")))
@@ -287,12 +275,13 @@ def _check(node: Node, found: list[YamlProblem], types: Collection[str] | None, 
     if kind.value not in known and types is not None:
         found.append(YamlProblem("unknown-type", unknown_type(kind.value, types), kind.line, kind.key))
         return None
-    return _read_check(node, _MODELS.get(kind.value, language.OwnCheck), found, wrong)
+    built_in = language.CHECK_TYPES.get(kind.value)
+    return _read_check(node, built_in.model if built_in else language.OwnCheck, found, wrong)
 
 
 def unknown_type(name: str, types: Collection[str]) -> str:
     """Say that there is no type of checks of this name."""
-    words = f"unknown type {shorten(repr(name))}{nearest(name, (*language.KINDS, *types))}"
+    words = f"unknown type {shorten(repr(name))}{nearest(name, (*language.CHECK_TYPES, *types))}"
     return f"{words}; a type of your own is registered by `verification.types` in config.yaml"
 
 
