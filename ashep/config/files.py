@@ -126,6 +126,15 @@ def settings_in(folder: Path) -> Settings:
     return settled(read(Settings, text, file) if text.strip() else Settings(), folder.parent)
 
 
+def policies_in(folder: Path) -> Policies:
+    """Read policies.yaml and the files next to it alone, by themselves. Raises `ConfigErrors`."""
+    files = _Files()
+    policies = files.add_policies(folder / "policies.yaml", folder / policy_files.FOLDER)
+    if policies is None:
+        raise ConfigErrors(files.findings)
+    return policies
+
+
 @dataclass
 class _Files:
     sources: dict[FileName, SourceFile] = field(default_factory=dict[FileName, SourceFile])

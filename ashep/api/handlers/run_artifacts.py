@@ -19,11 +19,10 @@ from ashep.api.handlers.queries import NotFound, QueryHandlers
 from ashep.api.schemas import page
 from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
-from ashep.core.resources.budgets import Scope, Unit
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.store.read_model import ReadModel
-from ashep.views import runs, usage
+from ashep.views import runs
 
 MOST_FILES = 2000
 """Files that are named."""
@@ -113,45 +112,6 @@ class RunReference(Given):
 
     run: Annotated[str, Field(max_length=400, pattern=RUN)] | None = None
     """Its signs of life are told, too, while it goes on."""
-
-
-class DayRow(page.UsageRow):
-    """What runs on a provider used on a day."""
-
-    day: str
-
-
-class Days(page.Pictured):
-    """What runs used, by day and provider."""
-
-    rows: list[DayRow]
-
-
-class Limit(Answer):
-    """A limit of `budgets`, as the daemon has it."""
-
-    scope: Scope
-    name: str
-    """The provider and the day, or the day; empty of the others."""
-    unit: Unit
-    used: float | None
-    """Null: of each run, or issue, its own."""
-    limit: float
-    warn_at: float
-    """From when on a person is warned."""
-    until: str | None
-    """When it begins again."""
-    reached: bool
-    holds: list[str]
-    """Issues that it keeps from going on, the first hundred."""
-    held: int
-    """How many these are."""
-
-
-class Budgets(page.Pictured):
-    """Every limit."""
-
-    limits: list[Limit]
 
 
 async def diff(pictures: QueryHandlers, run: str, which: WhichLines) -> Changes:
@@ -249,14 +209,3 @@ async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
     except AshepError as error:
         why = clean(pictures.redaction.text(str(error)))
     return told.model_copy(update={"link": address, "why": why})
-
-
-async def days(pictures: QueryHandlers, since: str | None) -> Days:
-    """What runs used, by day and provider. Raises `NotMeant`."""
-    start = pictures.since(since)
-    return await pictures.told(Days, lambda seen: usage.days(seen.database, start))
-
-
-async def budgets(pictures: QueryHandlers) -> Budgets:
-    """Every limit, and what is used of it."""
-    return await pictures.told(Budgets, lambda seen: usage.budgets(seen.database, pictures.now()))
