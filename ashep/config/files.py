@@ -154,8 +154,8 @@ class _Files:
             return None
         project = _Files()
         project.add_policies(file, folder)
-        known = project.sources["policies"].root.child("policies") if "policies" in project.sources else None
-        beside = known.value if known is not None and isinstance(known.value, dict) else policy_files.NONE
+        known = project.sources.get("policies")
+        beside = known.root.locate(["policies"]).entries if known else policy_files.NONE
         if policy_files.is_single(tree.root):
             return self._kept("policies", _parse(Policies, _nothing(draft), [tree], beside))
         return self._kept("policies", _parse(Policies, tree, beside=beside))
@@ -282,7 +282,7 @@ def _version(root: Node) -> list[YamlProblem]:
     if version is None or (type(version.value) is int and version.value == 1):
         return []
     message = f"expected 1, the only version that this ashep reads, found {describe(version)}"
-    return [YamlProblem("wrong-value", message, version.line, version.key, version.file)]
+    return [version.problem("wrong-value", message)]
 
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

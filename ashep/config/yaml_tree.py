@@ -8,7 +8,7 @@ words, a second document, and files too large or too deep are errors.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import yaml
@@ -37,21 +37,43 @@ class Node:
     file: str = ""
     """The file that it stands in; empty where the text is from nowhere."""
 
+    @property
+    def entries(self) -> "dict[str, Node]":
+        """Entries of a mapping; of any other value none."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def items(self) -> "list[Node]":
+        """Items of a list; of any other value none."""
+        return self.value if isinstance(self.value, list) else []
+
+    @property
+    def children(self) -> "list[Node]":
+        """Values of a mapping, or items of a list."""
+        return [*self.entries.values(), *self.items]
+
     def plain(self) -> Plain:
         """Give the value without the places."""
         if isinstance(self.value, dict):
             return {key: child.plain() for key, child in self.value.items()}
-        if isinstance(self.value, list):
-            return [child.plain() for child in self.value]
-        return self.value
+        return [child.plain() for child in self.value] if isinstance(self.value, list) else self.value
 
     def child(self, part: str | int) -> "Node | None":
         """Find an entry of a mapping or an item of a list."""
-        if isinstance(self.value, dict):
-            return self.value.get(part) if isinstance(part, str) else None
-        if isinstance(self.value, list) and isinstance(part, int) and part < len(self.value):
-            return self.value[part]
-        return None
+        if isinstance(part, str):
+            return self.entries.get(part)
+        return self.items[part] if part < len(self.items) else None
+
+    def locate(self, path: Sequence[str | int]) -> "Node":
+        """Find what stands at a path; a missing value is where its parent is."""
+        node = self
+        for part in path:
+            node = node.child(part) or Node(None, node.line, node.key_of(part), node.file)
+        return node
+
+    def problem(self, code: str, message: str) -> "YamlProblem":
+        """Make a problem of this value."""
+        return YamlProblem(code, message, self.line, self.key or None, self.file)
 
     def key_of(self, part: str | int) -> str:
         """Name an entry below this one, whether it is there or not."""

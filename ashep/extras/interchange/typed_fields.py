@@ -21,10 +21,8 @@ class Fields:
 
     def __init__(self, reading: ImportReading, node: Node | None) -> None:
         self.reading, self.node = reading, node
-        self.entries: dict[str, Node] = {}
-        if node is not None and isinstance(node.value, dict):
-            self.entries = node.value
-        elif node is not None and reading.take(node) is not None:
+        self.entries = node.entries if node else {}
+        if node and not isinstance(node.value, dict) and reading.take(node) is not None:
             raise self._unexpected(node, "a mapping")
 
     def __contains__(self, key: str) -> bool:
@@ -70,7 +68,7 @@ class Fields:
         node = self.at(key)
         if node is None or self.reading.take(node) is None:
             return []
-        items = node.value if isinstance(node.value, list) else [node]
+        items = node.items if isinstance(node.value, list) else [node]
         for item in items:
             if type(item.value) not in (str, int, float) or item.value == "":
                 raise self._unexpected(item, "a text that is not empty")
@@ -79,8 +77,8 @@ class Fields:
     def items(self, key: str) -> list[Node]:
         """Give the items of a list, which are still to be read."""
         node = self.at(key)
-        if node is not None and isinstance(node.value, list) and node.value:
-            return node.value
+        if node and node.items:
+            return node.items
         self._read(key, "a list", lambda value: isinstance(value, list))
         return []
 

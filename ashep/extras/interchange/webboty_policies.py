@@ -92,8 +92,8 @@ def policies_of(root: Fields, defaults: Defaults) -> ConvertedPolicies:
 def _entries(root: Fields) -> list[tuple[str, Node]]:
     node = root.at("policies")
     if node is None or not isinstance(node.value, list):
-        return list(node.value.items()) if node is not None and isinstance(node.value, dict) else []
-    policies = [(Fields(root.reading, item), item) for item in node.value]
+        return list(node.entries.items()) if node else []
+    policies = [(Fields(root.reading, item), item) for item in node.items]
     return [(policy.text("id") or policy.text("name") or "policy", item) for policy, item in policies]
 
 
