@@ -231,7 +231,7 @@ class _Reader:
             self.where = place.key
             if name in entries:
                 message = f"duplicate key, it stands on line {entries[name].line} already; keep one of them"
-                self.problems.append(YamlProblem("duplicate-key", message, line, below.key))
+                self.problems.append(below.problem("duplicate-key", message))
             else:
                 entries[name] = value
         return entries
@@ -246,7 +246,7 @@ class _Reader:
             raise self._fatal("merge-key", "a merge key (<<) is not allowed; write the values out", event, place)
         if plain and not isinstance(resolve(text), str):
             message = f'keys are words; write it in quotes: "{shorten(text)}"'
-            self.problems.append(YamlProblem("key", message, self._line(event), place.key_of(text)))
+            self.problems.append(YamlProblem("key", message, self._line(event), place.key_of(text), self.file))
         return text
 
     def _line(self, event: yaml.Event) -> int:
