@@ -19,22 +19,21 @@ _WHOLE = re.compile(r"\d{1,18}")
 class Fields:
     """A mapping; an absent one has no entries. What is read counts as carried over."""
 
-    def __init__(self, reading: ImportReading, node: Node | None) -> None:
+    def __init__(self, reading: ImportReading, node: Node) -> None:
         self.reading, self.node = reading, node
-        self.entries = node.entries if node else {}
-        if node and not isinstance(node.value, dict) and reading.take(node) is not None:
+        if not isinstance(node.value, dict) and reading.take(node) is not None:
             raise self._unexpected(node, "a mapping")
 
     def __contains__(self, key: str) -> bool:
-        return key in self.entries and self.entries[key].value is not None
+        return self.node.locate([key]).value is not None
 
     def at(self, key: str) -> Node | None:
         """Give an entry."""
-        return self.entries.get(key)
+        return self.node.child(key)
 
     def of(self, key: str) -> "Fields":
         """Give an entry that is a mapping itself."""
-        return Fields(self.reading, self.at(key))
+        return Fields(self.reading, self.node.locate([key]))
 
     def text(self, key: str) -> str | None:
         """Give a text; a number counts as one."""
@@ -97,7 +96,7 @@ class Fields:
 
     def others_lost(self, why: str) -> None:
         """Say that all entries that nobody read have no counterpart."""
-        self.lost(why, *(key for key, node in self.entries.items() if id(node) not in self.reading.carried))
+        self.lost(why, *(key for key, node in self.node.entries.items() if id(node) not in self.reading.carried))
 
     def changed(self, key: str, why: str) -> None:
         """Say that an entry, if it is there, means a little else."""
@@ -106,7 +105,7 @@ class Fields:
     def refuse(self, message: str, *keys: str) -> ConfigErrors:
         """Give the error about the first of these entries that is there, else about the mapping."""
         present = [node for key in keys if (node := self.at(key))]
-        return self.reading.refuse(next(iter(present), self.node or self.reading.root), message)
+        return self.reading.refuse(next(iter(present), self.node), message)
 
     def _read(self, key: str, expected: str, accepts: Callable[[Any], bool]) -> Any:
         node = self.at(key)

@@ -76,9 +76,9 @@ def _readings(place: Path) -> tuple[dict[str, ImportReading], list[Note]]:
 
 def _kind(root: Fields) -> str:
     for kind in ("policies", "agents"):
-        if kind in root.entries:
+        if kind in root.node.entries:
             return kind
-    if root.entries.keys().isdisjoint(("worker", "monitor", "loop_prevention", *_ELSEWHERE)):
+    if root.node.entries.keys().isdisjoint(("worker", "monitor", "loop_prevention", *_ELSEWHERE)):
         raise root.refuse("neither policies, agents nor a configuration of webboty/agent-shepherd")
     return "config"
 
