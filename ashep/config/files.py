@@ -166,9 +166,7 @@ class _Files:
             if raw is None and missing is not None:
                 return missing
             if raw is None:
-                raise YamlUnreadable(
-                    YamlProblem("missing-file", "there is no such file; `ashep init` writes one", None, None)
-                )
+                raise YamlUnreadable(YamlProblem("missing-file", "there is no such file; `ashep init` writes one"))
             return _tree(yaml_tree.decode(raw), file)
         except YamlUnreadable as error:
             self.findings.append(_finding(error.problem, file))
@@ -180,14 +178,12 @@ class _Files:
         except FileNotFoundError:
             return []
         except OSError as error:
-            problem = YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)
+            problem = YamlProblem("unreadable", f"cannot be read: {error.strerror}")
             self.findings.append(_finding(problem, folder))
             return []
         for name in names:
             if name.endswith(".yml"):
-                problem = YamlProblem(
-                    "ending", f"only files that end in {policy_files.ENDING} are read; rename it", None, None
-                )
+                problem = YamlProblem("ending", f"only files that end in {policy_files.ENDING} are read; rename it")
                 self.findings.append(_finding(problem, folder / name))
         return [folder / name for name in names if name.endswith(policy_files.ENDING)]
 
@@ -210,7 +206,7 @@ class _Tree:
 def _tree(text: str, file: Path) -> _Tree:
     root, problems = yaml_tree.read(text, str(file))
     if root.value is None:
-        raise YamlUnreadable(YamlProblem("empty", "the file is empty; `ashep init` writes a complete one", 1, None))
+        raise YamlUnreadable(YamlProblem("empty", "the file is empty; `ashep init` writes a complete one", 1))
     return _Tree(file, text, root, problems + _version(root))
 
 
@@ -258,12 +254,12 @@ def _bytes(file: Path) -> bytes | None:
     try:
         with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise YamlUnreadable(YamlProblem("unreadable", "not a file", None, None))
+                raise YamlUnreadable(YamlProblem("unreadable", "not a file"))
             return stream.read(yaml_tree.MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise YamlUnreadable(YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
+        raise YamlUnreadable(YamlProblem("unreadable", f"cannot be read: {error.strerror}")) from error
 
 
 def _finding(problem: YamlProblem, file: Path) -> Finding:

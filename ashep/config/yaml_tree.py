@@ -89,8 +89,8 @@ class YamlProblem:
 
     code: str
     message: str
-    line: int | None
-    key: str | None
+    line: int | None = None
+    key: str | None = None
     file: str = ""
     """Where that is another file than the one that is being read."""
 
@@ -112,14 +112,14 @@ def decode(raw: bytes) -> str:
     """Bytes of a file -> text without a byte order mark; raises `YamlUnreadable`."""
     if len(raw) > MAX_BYTES:
         raise YamlUnreadable(
-            YamlProblem("too-large", f"larger than {MAX_BYTES // 1024} KiB; is this the right file?", 1, None)
+            YamlProblem("too-large", f"larger than {MAX_BYTES // 1024} KiB; is this the right file?", 1)
         )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         message = f"not UTF-8 text (byte 0x{raw[error.start]:02x}); save the file as UTF-8"
-        raise YamlUnreadable(YamlProblem("encoding", message, line, None)) from error
+        raise YamlUnreadable(YamlProblem("encoding", message, line)) from error
 
 
 def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[YamlProblem]]:
@@ -136,7 +136,7 @@ def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[YamlProb
         position: object = getattr(error, "position", 0)
         at = position if isinstance(position, int) else 0
         message = f"a character that no text file holds (U+{ord(text[at]):04X}); is this the right file?"
-        problem = YamlProblem("encoding", message, text.count("\n", 0, at) + 1, None)
+        problem = YamlProblem("encoding", message, text.count("\n", 0, at) + 1)
     raise YamlUnreadable(replace(problem, line=(problem.line or 1) + above))
 
 
@@ -182,9 +182,7 @@ class _Reader:
         next(self.events)  # the end of the document
         event = next(self.events)
         if not isinstance(event, yaml.StreamEndEvent):
-            raise YamlUnreadable(
-                YamlProblem("documents", "a second document begins here; use one", self._line(event), None)
-            )
+            raise YamlUnreadable(YamlProblem("documents", "a second document begins here; use one", self._line(event)))
         return top
 
     def _node(self, event: yaml.Event, place: Node, depth: int) -> Node:

@@ -216,7 +216,7 @@ def read_block(block: Block, reading: ParsedCriteria, types: Collection[str], wr
         try:
             json.loads(text)  # YAML is more than JSON is: who says json means it, and other programs may read it
         except json.JSONDecodeError as error:
-            found.append(YamlProblem("syntax", f"not valid JSON: {error.msg}", block.first + error.lineno, None))
+            found.append(YamlProblem("syntax", f"not valid JSON: {error.msg}", block.first + error.lineno))
     reading.root = root
     reading.criteria = _criteria(root, found, types, wrong)
     _keep(found, reading)

@@ -116,10 +116,10 @@ def read_json(file: Path) -> ImportReading:
         json.loads(text)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: {error.msg}, column {error.colno}"
-        raise refused(file, YamlProblem("syntax", message, error.lineno, None)) from error
+        raise refused(file, YamlProblem("syntax", message, error.lineno)) from error
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else "a number is too long"
-        raise refused(file, YamlProblem("syntax", f"not valid JSON: {reason}", 1, None)) from error
+        raise refused(file, YamlProblem("syntax", f"not valid JSON: {reason}", 1)) from error
     # JSON is YAML, but for tabs, which stand only between its parts; the reader of YAML knows the lines.
     return read_yaml(file, text=text.replace("\t", " "))
 
@@ -131,7 +131,7 @@ def read_text(file: Path) -> str:
     except YamlUnreadable as error:
         raise refused(file, error.problem) from error
     except OSError as error:
-        raise refused(file, YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
+        raise refused(file, YamlProblem("unreadable", f"cannot be read: {error.strerror}")) from error
 
 
 def _walk(node: Node) -> list[Node]:

@@ -79,7 +79,7 @@ def _parts(file: Path, text: str) -> tuple[str, str, int]:
         return "", text, 1
     ends = [number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"]
     if not ends:
-        raise refused(file, YamlProblem("syntax", "the front matter has no end: a line with --- alone", 1, None))
+        raise refused(file, YamlProblem("syntax", "the front matter has no end: a line with --- alone", 1))
     end = ends[0]
     return "\n".join(["", *lines[1:end]]) + "\n", "\n".join(lines[end + 1 :]), end + 2
 
