@@ -65,7 +65,7 @@ class Node:
         return self.items[part] if part < len(self.items) else None
 
     def locate(self, path: Sequence[str | int]) -> "Node":
-        """Find what stands at a path; a missing value is where its parent is."""
+        """Find the value at a path; a missing value has the line of its parent."""
         node = self
         for part in path:
             node = node.child(part) or Node(None, node.line, node.key_of(part), node.file)

@@ -63,7 +63,9 @@ def read_workflow(file: Path, name: str) -> Imported:
     prompts: dict[str, str] = {}
     if body.strip():
         line = first + len(body) - len(body.lstrip("\n"))
-        prompt = converted(body.strip(), line, lambda *note: reading.notes.append(Note(*note))).strip()
+        prompt = converted(
+            body.strip(), line, lambda kind, key, line, why: reading.notes.append(Note(kind, key, line, why))
+        ).strip()
         prompts[f"prompts/{PHASE}.md.j2"] = f'{prompt}\n\n{{% include "_work.md.j2" %}}\n'
     notes = sorted(reading.notes, key=lambda note: note.line)
     head = [line.format(what=file.name) for line in _HEAD]
