@@ -40,7 +40,7 @@ from ashep.adapters.system.signatures import is_signed
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import yaml_tree
 from ashep.config.files import read
-from ashep.config.findings import ConfigErrors, KeyPath, SourceFile
+from ashep.config.findings import ConfigErrors, KeyPath
 from ashep.core.facts.approvals import Signature, signatures_in
 from ashep.core.facts.tracker import Comment
 from ashep.core.policy.agents import INSTRUCTIONS
@@ -592,7 +592,7 @@ def _at(project: Path, path: KeyPath, error: NotUsable) -> ConfigError:
     file = project / FOLDER / "config.yaml"
     try:
         root, _ = yaml_tree.read(file.read_text(encoding="utf-8"))
-        place = SourceFile(file, "", "", root).place(path)
+        place = root.locate(path)
         line, key = place.line, place.key
     except (OSError, UnicodeDecodeError, yaml_tree.YamlUnreadable):
         line, key = None, ".".join(map(str, path))

@@ -104,19 +104,11 @@ def proof_declared(phase: Phase) -> tuple[str, ...]:
 def read_checks(root: Node) -> list[NodeProblem]:
     """Read the checks of all policies of a file, each by the model of its type, so that what is said is about that."""
     found: list[NodeProblem] = []
-    for policy in _below(root.child("policies")):
-        for phase in _below(policy.child("phases")):
-            checks = phase.child(KEY)
-            if checks is not None and isinstance(checks.value, list) and checks.value:
-                found += check_problems(checks.value)
+    for policy in root.locate(["policies"]).children:
+        for phase in policy.locate(["phases"]).children:
+            if checks := phase.locate([KEY]).items:
+                found += check_problems(checks)
     return found
-
-
-def _below(node: Node | None) -> Iterable[Node]:
-    value = node.value if node is not None else None
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def proof_of_phase(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
