@@ -112,5 +112,5 @@ async def test_much_output(kind: str, request: pytest.FixtureRequest, way: Way) 
     assert "Traceback" not in await stage.run(agent, way.code)
     log = folder_for(stage.state, agent.place, {"HOME": str(stage.home)}) / "server.log"
     assert log.stat().st_size > LOG_LIMIT
-    await agent.runner.memory()
+    await agent.runner.endpoint.memory()
     assert log.stat().st_size < LOG_LIMIT
