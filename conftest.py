@@ -91,6 +91,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only repeats, where nobody asks for it (`-m full`), and let the long ones come first."""
+    costly = spread.costly()
+    for item in items:
+        if item.nodeid in costly:
+            item.add_marker("costly")
     if full.in_full() or _is_whole(config):
         full.take_turns(items)
     if not full.in_full() and "full" not in config.option.markexpr:
@@ -100,10 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if shared := spread.sharing(items):
         raise pytest.UsageError(f"tests of a file that is told to share nothing share a fixture: {shared[:5]}")
     spread.sort(items)
-    costly = spread.costly()
     for item in items:
-        if item.nodeid in costly:
-            item.add_marker("costly")
         if item.get_closest_marker("real") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(LONGEST_REAL))
 

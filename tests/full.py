@@ -78,7 +78,9 @@ def take_turns(items: Iterable[pytest.Item]) -> None:
 
 
 def _kind(item: pytest.Item) -> str:
-    return next((kind for kind in ("real", "slow") if item.get_closest_marker(kind)), "quick")
+    if item.get_closest_marker("real"):
+        return "real"
+    return "slow" if item.get_closest_marker("slow") or item.get_closest_marker("costly") else "quick"
 
 
 def leave_to_deep(items: Iterable[pytest.Item], folder: Path, ordinary: Mapping[str, Collection[str]]) -> None:
