@@ -72,7 +72,11 @@ class CheckEnvironment:
         if isinstance(check, checks.TestPassCheck):
             return await self._test_pass(check.verify)
         if isinstance(check, checks.HttpRequestCheck) and check.verify.service is not None:
-            return await self._http_request(check.verify, check.verify.service)
+            service = check.verify.service
+            if without := await self._without(service.start[0]):
+                return without
+            bound = (service.timeout + check.verify.timeout).total_seconds() + _ASKING
+            return judged(check.verify, await self._run(_ASK, bound, stdin=order_of(check.verify), report=True))
         return await self._own(check) if isinstance(check, checks.OwnCheck) else await look(check, self.tree)
 
     async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
@@ -88,19 +92,16 @@ class CheckEnvironment:
         if shadow := self._shadow(command):
             return failed(shadow)
         ran = await self._run(command, wanted.timeout.total_seconds())
-        cause = _cause(ran, wanted.command[0])
+        killed = ran.reason == "exited" and ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+        cause: Cause = "time" if ran.reason == "timeout" else "memory" if ran.reason == "memory" or killed else ""
+        if ran.reason == "missing" and os.sep not in command[0]:  # one that is named by a path is the candidate's own
+            cause = "program"
         if why := _why(ran, wanted.command[0], wanted.timeout):
             return failed(why, ran.output, cause)
         said = f"exit code {ran.code}" if ran.code is not None and ran.code >= 0 else f"ended by {_signal(ran.code)}"
         if ran.code == wanted.expect_exit_code:
             return passed(said, ran.output)
         return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, cause)
-
-    async def _http_request(self, wanted: checks.HttpRequest, service: checks.Service) -> CheckFinding:
-        if without := await self._without(service.start[0]):
-            return without
-        bound = (service.timeout + wanted.timeout).total_seconds() + _ASKING
-        return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
 
     async def _elsewhere(self, wanted: checks.HttpRequest) -> CheckFinding:
         """Ask a service that runs by itself: our own program does so, and nothing of the candidate's runs."""
@@ -190,14 +191,6 @@ def _why(ran: Ran, program: str, timeout: timedelta) -> str:
             return "its processes held more memory than `verification.memory_limit` allows; it was killed"
         case "ended":
             return "it was killed with ashep"
-
-
-def _cause(ran: Ran, program: str) -> Cause:
-    """Say what kept a program from ending well, where that shows in how it ended; empty: what it printed may say it."""
-    if ran.reason == "missing":  # one that is named by a path is the candidate's own
-        return "" if os.sep in program else "program"
-    killed = ran.reason == "exited" and ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
-    return "time" if ran.reason == "timeout" else "memory" if ran.reason == "memory" or killed else ""
 
 
 def _signal(code: int | None) -> str:
