@@ -3,7 +3,6 @@
 import gc
 import os
 import socket
-from collections.abc import Awaitable, Callable
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -79,17 +78,11 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
             say(f"the last {journal.cut} bytes of the journal were torn and are cut: nothing of them was acted on")
         try:
             put_schemas(project / FOLDER)  # there will be work: what ends before leaves all as it was
-            return _run(partial(_work, project, files, journal, lock, clock, options, say))
+            return anyio.run(partial(_work, project, files, journal, lock, clock, options, say))
+        except BaseExceptionGroup as group:
+            raise max(ours(group), key=lambda error: error.exit_code) from None
         finally:
             journal.close()
-
-
-def _run(main: Callable[[], Awaitable[int]]) -> int:
-    """Run the event loop; of a group of errors of ours the one with the highest exit code is told."""
-    try:
-        return anyio.run(main)
-    except BaseExceptionGroup as group:
-        raise max(ours(group), key=lambda error: error.exit_code) from None
 
 
 async def _work(
