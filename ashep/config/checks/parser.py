@@ -172,18 +172,13 @@ def fenced(text: str) -> Iterator[Block]:
         if start is None:
             if found := _FENCE.fullmatch(line):
                 start, inside = (number, found[1], found[2], found[3]), []
-        elif _closes(line, start[2]):
+        elif len(bare := line.strip(" \t")) >= len(start[2]) and set(bare) == {start[2][0]}:
             yield _block(start, inside, number)
             start = None
         else:
             inside.append(line)
     if start is not None:
         yield _block(start, inside, None)
-
-
-def _closes(line: str, mark: str) -> bool:
-    bare = line.strip(" \t")
-    return len(bare) >= len(mark) and set(bare) == {mark[0]}
 
 
 def _block(start: tuple[int, str, str, str], inside: list[str], last: int | None) -> Block:
