@@ -153,7 +153,7 @@ class Monitor:
         ended, self._ended = self._ended, []
         now = self._shepherd.now()
         # what follows from it may be a time to wait for
-        await self._shepherd.ask(lambda world: _news(world, _versioned(world, seen, tried), [*ended, *failed], now))
+        await self._shepherd.ask(lambda world: _news(world, seen, tried, [*ended, *failed], now))
         if self._name == OPENCODE:
             self._shepherd.tell(lambda world: memory_read(world, seen.instance, used, now))
         return seen.state == "up" and not self._away()
@@ -396,16 +396,14 @@ def _with_reset(turn: Turn, now: datetime) -> Refusal | None:
     return replace(refused, until=find_reset(refused.why, turn.agent_message_at or now))
 
 
-def _news(world: World, seen: RunnerSeen, known: list[Fact], now: datetime) -> list[Fact]:
+def _news(world: World, seen: RunnerSeen, tried: str, known: list[Fact], now: datetime) -> list[Fact]:
     """What a look at the server tells; `known`: why it is not the one that it was, where that is known."""
+    if seen.state == "up":
+        before = server_of(world.servers, seen.runner).version
+        seen = replace(seen, replaced=observe.replaced_by(before, seen.detail, tried))
     if known:
         return known if observe.is_known(world.seen.get(seen.runner), seen) else [*known, seen]
     return observe.runner_read(world, seen, now)
-
-
-def _versioned(world: World, seen: RunnerSeen, tried: str) -> RunnerSeen:
-    before = server_of(world.servers, seen.runner).version
-    return replace(seen, replaced=observe.replaced_by(before, seen.detail, tried)) if seen.state == "up" else seen
 
 
 def _slept(world: World, name: str, instance: str) -> list[Fact]:
