@@ -42,6 +42,9 @@ hangs then would hang for ever: nobody would learn what failed."""
 DIED = pytest.StashKey[bool]()
 """Whether a worker died in the midst of this test."""
 
+USED = pytest.StashKey[float]()
+"""The processor time before this test, in seconds."""
+
 _told = 2
 """Where tracebacks of a process that hangs go: its standard error, which pytest takes for itself later."""
 
@@ -97,7 +100,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if shared := spread.sharing(items):
         raise pytest.UsageError(f"tests of a file that is told to share nothing share a fixture: {shared[:5]}")
     spread.sort(items)
+    costly = spread.costly()
     for item in items:
+        if item.nodeid in costly:
+            item.add_marker("costly")
         if item.get_closest_marker("real") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(LONGEST_REAL))
 
@@ -133,6 +139,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, b
     limit = float(marker.args[0] if marker else item.config.getini("timeout") or 300)
     runs = places.memory() / f"runs-{hashlib.sha256(item.nodeid.encode()).hexdigest()[:16]}"
     item.stash[DIED] = runs.exists()
+    item.stash[USED] = spread.processor_time()
     runs.parent.mkdir(exist_ok=True)
     runs.touch()
     faulthandler.dump_traceback_later(limit + LONGEST_END, exit=True, file=_told)
@@ -148,6 +155,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Do not try a test again that its worker died of: the next one would, too."""
     if item.stash[DIED]:
         pytest.fail("the worker that ran it died", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say what a test cost; workers report to the process that writes it down."""
+    report = yield
+    if report.when == "teardown":
+        report.user_properties.append((spread.PROCESSOR, spread.processor_time() - item.stash[USED]))
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)

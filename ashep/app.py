@@ -78,8 +78,8 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
             say(f"the last {journal.cut} bytes of the journal were torn and are cut: nothing of them was acted on")
         try:
             put_schemas(project / FOLDER)  # there will be work: what ends before leaves all as it was
-            return anyio.run(partial(_work, project, files, journal, lock, clock, options, say))
-        except BaseExceptionGroup as group:
+            return anyio.run(_work, project, files, journal, lock, clock, options, say)
+        except BaseExceptionGroup as group:  # of errors of ours the one with the highest exit code is told
             raise max(ours(group), key=lambda error: error.exit_code) from None
         finally:
             journal.close()
@@ -232,10 +232,9 @@ def stop_server(project: Path) -> bool:
 
 async def _stop_server(project: Path) -> bool:
     settings = settings_of(project)  # whatever is wrong in another file, a server can be ended
-    runners, opencode, ended = factories.runners_of(project, settings), settings.runners.opencode, False
-    kept = {OPENCODE} if opencode.url is not None or not opencode.managed else set[str]()
+    runners, ended = factories.runners_of(project, settings), False
     try:
-        for name in (name for name in runners.names if name not in kept):
+        for name in (name for name in runners.names if name != OPENCODE or settings.runners.opencode.ours):
             ended = await runners[name].stop_server() or ended
     finally:
         await runners.aclose()

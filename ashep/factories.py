@@ -4,8 +4,8 @@ A class that cannot be used is a mistake in config.yaml: `ConfigError` with its 
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -40,21 +40,21 @@ from ashep.adapters.system.signatures import is_signed
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import yaml_tree
 from ashep.config.files import read
-from ashep.config.findings import ConfigErrors, KeyPath, SourceFile
+from ashep.config.findings import ConfigErrors, KeyPath
 from ashep.core.facts.approvals import Signature, signatures_in
 from ashep.core.facts.tracker import Comment
 from ashep.core.policy.agents import INSTRUCTIONS
 from ashep.core.policy.disk_limits import LOW_DISK
 from ashep.core.policy.landing import ForgeSettings
-from ashep.core.policy.runner_kinds import CLAUDE, KINDS, OPENCODE
-from ashep.core.policy.settings import OtherRunner, OwnCheckType, People, Settings
+from ashep.core.policy.runner_kinds import ACP, CLAUDE, OPENCODE
+from ashep.core.policy.settings import OtherRunner, People, Settings
 from ashep.core.text import clean
 from ashep.daemon.effects.pulls import ForgeAdapters
 from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.errors import AshepError, ConfigError, RunnerUnavailable, UsageError
 from ashep.ports.clock import Clock
 from ashep.ports.runner import Runner
-from ashep.ports.runner_router import RunnerRouter
+from ashep.ports.runner_router import PrefixedRunner, RunnerRouter
 from ashep.ports.tracker import Annotations, Tracker
 from ashep.ports.user_classes import LONGEST_CALL, Context, NotUsable, load, make, source
 from ashep.ports.verifier import CheckType
@@ -76,9 +76,7 @@ READER = "ashep-reader"
 
 
 def check_path(project: Path) -> None:
-    """Raise `UsageError` where no agent can be started in the project: programs in JavaScript, and the journal, hold
-    text alone.
-    """
+    """Raise `UsageError` where no agent can be started: programs in JavaScript, and the journal, hold text alone."""
     if (name := os.fsencode(project).decode(errors="replace")) != str(project):
         what = f"the path {clean(name)} is not UTF-8, and no agent can be started there"
         raise UsageError(f"{what}: rename the folder, or clone the repository elsewhere")
@@ -124,13 +122,27 @@ def tracker_of(
 
 
 def annotations_of(project: Path, settings: Settings, actor: str) -> Annotations:
-    """Make what writes acceptance criteria and metadata, as `actor`. Raises `UsageError` for a tracker of the user's:
-    its port has no such thing.
-    """
-    tracker = settings.tracker
-    if tracker.own:
-        raise UsageError(f"{tracker.type} is a tracker of your own: write into its issues with its own tools")
-    return BeadsAnnotations(project, tracker.command, actor, tracker.timeout.total_seconds())
+    """Make what writes criteria and metadata, as `actor`. Raises `ConfigError`; `UsageError`: there is none."""
+    if (annotations := find_annotations(project, settings, actor)) is None:
+        message = f"{settings.tracker.type} is a tracker of your own without a class `Annotations`"
+        raise UsageError(f"{message}: write into its issues with its own tools, or add one (docs/extending.md)")
+    return annotations
+
+
+def find_annotations(
+    project: Path, settings: Settings, actor: str, *, redaction: Redaction | None = None
+) -> Annotations | None:
+    """Make the same; None: the tracker is the user's, and has no such thing. Raises `ConfigError`."""
+    tracker, name = settings.tracker, f"{settings.tracker.type}.Annotations"
+    if not tracker.own:
+        return BeadsAnnotations(project, tracker.command, actor, tracker.timeout.total_seconds())
+    try:
+        if not hasattr(load(tracker.type, Tracker, project), "Annotations"):
+            return None
+        context = _context(project, "tracker", tracker.options, redaction, None, actor, tracker.timeout)
+        return cast(Annotations, make(load(name, Annotations, project), name, Annotations, context))
+    except NotUsable as error:
+        raise _at(project, ("tracker", "type"), error) from error
 
 
 def worktrees_of(
@@ -179,15 +191,11 @@ async def inside_of(
     """
     profile, environment = await _server(project, settings, place, None, folder).surroundings()
     inside = await enter(profile, environment, project if whole else None)
-    theirs = [one for name, one in settings.runners.others.items() if settings.runners.kind(name) == CLAUDE]
-    for chosen in theirs if inside is not None and not whole else ():
-        things = folder or await to_thread.run_sync(folder_for, project / FOLDER / "state", place)
-        apart = await to_thread.run_sync(_apart, project, settings, chosen)
-        own = await apart.of_place(place, things)
-        passes = passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE)
-        both = {**environment, **{name: one for name, one in passes.items() if name not in environment}}
-        both |= {name: one for name, one in own.environment.items() if name.startswith("CLAUDE_")}
-        inside = inside and replace(inside, view=inside.view.beside(own.view), environment=both)
+    for name in settings.runners.others if not whole else ():
+        add = _BESIDE_THE_SERVER.get(settings.runners.kind(name))
+        if inside is not None and add is not None:
+            things = folder or await to_thread.run_sync(folder_for, project / FOLDER / "state", place)
+            inside = await add(NamedRunner(project, settings, name), place, things, inside)
     return inside
 
 
@@ -203,44 +211,67 @@ def runners_of(
     """Make what makes the project's runners, each when it is asked for; that raises `ConfigError`."""
     makers = dict[str, Callable[[], Runner]]()
     runners = RunnerRouter(makers)
-    opencode = make_isolated_runner if settings.isolated else opencode_of
-    makers[OPENCODE] = partial(opencode, project, settings, redaction=redaction)
-    for name, chosen in settings.runners.others.items():
-        match settings.runners.kind(name):
-            case "claude":
-                may_begin = partial(runners.may_begin, name)
-                makers[name] = partial(_claude, project, settings, name, chosen, redaction, may_begin)
-            case "acp":
-                makers[name] = partial(_acp, project, settings, name, chosen, redaction)
-            case _:
-                makers[name] = partial(_own, project, settings, name, chosen, redaction, clock)
+    for name in settings.runners.names:
+        make_runner = FACTORIES.get(settings.runners.kind(name), make_own)
+        makers[name] = partial(make_runner, RunnerRequest(project, settings, name, redaction, clock, runners))
     return runners
 
 
-def _own(
-    project: Path,
-    settings: Settings,
-    name: str,
-    chosen: OtherRunner,
-    redaction: Redaction | None,
-    clock: Clock | None,
-) -> Runner:
-    context = _context(project, name, chosen.options, redaction, clock, "", settings.tracker.timeout)
+@dataclass(frozen=True, slots=True)
+class NamedRunner:
+    """A runner of a project, by its name."""
+
+    project: Path
+    settings: Settings
+    name: str
+
+    @property
+    def chosen(self) -> OtherRunner:
+        """What config.yaml says of it, where it is not the agent server."""
+        return self.settings.runners.others[self.name]
+
+    def make(self, redaction: Redaction | None = None) -> Runner:
+        """Make the runner without the prefix of its sessions. Raises `ConfigError`."""
+        made = runners_of(self.project, self.settings, redaction=redaction)[self.name]
+        return made.runner if isinstance(made, PrefixedRunner) else made
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRequest(NamedRunner):
+    """A runner that is to be made."""
+
+    redaction: Redaction | None
+    clock: Clock | None
+    router: RunnerRouter
+
+
+def _opencode(request: RunnerRequest) -> Runner:
+    """Make the runner with one server for all, or with a server for each place, and one for all that judge."""
+    project, settings, redaction = request.project, request.settings, request.redaction
+    if not settings.isolated:
+        return opencode_of(project, settings, redaction=redaction)
+    profiles = _profiles(project, settings)
+    return IsolatedRunner(
+        opencode_of(project, settings, redaction=redaction, profiles=profiles),
+        partial(make_place_runner, project, settings, redaction=redaction, profiles=profiles),
+        place_of=partial(place_at, places_of(project, settings)),
+        state=project / FOLDER / "state",
+        most=settings.runners.opencode.memory_limit,
+        logins=profiles.logins,
+    )
+
+
+def make_own(request: RunnerRequest) -> Runner:
+    """Make a runner of a class of the user's."""
+    project, name, chosen, settings = request.project, request.name, request.chosen, request.settings
+    context = _context(project, name, chosen.options, request.redaction, request.clock, "", settings.tracker.timeout)
     return cast(Runner, _made(project, ("runners", name, "type"), chosen.type or "", Runner, context))
 
 
-def _claude(
-    project: Path,
-    settings: Settings,
-    name: str,
-    chosen: OtherRunner,
-    redaction: Redaction | None,
-    may_begin: Callable[[str, str], Awaitable[bool]],
-) -> Runner:
+def _claude(request: RunnerRequest) -> Runner:
     from ashep.adapters.runners.claude import ClaudeRunner  # few have one, and nobody else need import it
 
-    async def begin(session: str, message: str, _: str) -> bool:
-        return await may_begin(session, message)
+    project, settings, name, chosen = request.project, request.settings, request.name, request.chosen
 
     base = partial(_in_base, project, settings)
     return ClaudeRunner(
@@ -248,22 +279,13 @@ def _claude(
         directory=project,
         folder=runner_folder(project, name),
         environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
-        begin=begin,
+        begin=lambda session, message, _: request.router.may_begin(name, session, message),
         config=claude_folder(),
         apart=_apart(project, settings, chosen) if settings.isolated else None,
         instructions=lambda: "\n\n".join(base(INSTRUCTIONS).values()),
         base_agents=lambda: {Path(one).stem: text for one, text in base((".claude/agents",)).items()},
-        redaction=redaction,
+        redaction=request.redaction,
     )
-
-
-def missing_program(settings: Settings, name: str) -> str:
-    """Return that the program of a runner is not on this machine; empty: it is, or the runner needs none here."""
-    opencode, chosen = settings.runners.opencode, settings.runners.others.get(name)
-    command = opencode.command if name == OPENCODE and opencode.managed and opencode.url is None else ()
-    if chosen is not None and (kind := settings.runners.kind(name)) in KINDS:
-        command = chosen.command or ((CLAUDE,) if kind == CLAUDE else ())
-    return programs.lack_of(command[0]) if command else ""
 
 
 def claude_command(chosen: OtherRunner) -> tuple[str, ...]:
@@ -278,6 +300,14 @@ def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
     return Apart(
         quarters, Logins(user / ".credentials.json", lambda: folder_of(user, os.environ) / LOGIN, logins.CLAUDE)
     )
+
+
+async def _add_claude(runner: NamedRunner, place: Path, folder: Path, inside: PlaceSandbox) -> PlaceSandbox:
+    apart = await to_thread.run_sync(_apart, runner.project, runner.settings, runner.chosen)
+    own = await apart.of_place(place, folder)
+    passes = passed(os.environ, runner.chosen.environment, secret_variables(runner.settings), _OF_CLAUDE)
+    ours = {name: value for name, value in own.environment.items() if name.startswith("CLAUDE_")}
+    return replace(inside, view=inside.view.beside(own.view), environment={**passes, **inside.environment, **ours})
 
 
 def _session_sandboxes(
@@ -295,9 +325,10 @@ def _session_sandboxes(
     )
 
 
-def _acp(project: Path, settings: Settings, name: str, chosen: OtherRunner, redaction: Redaction | None) -> Runner:
+def _acp(request: RunnerRequest) -> Runner:
     from ashep.adapters.runners.acp import AcpRunner  # as above
 
+    project, settings, name, chosen = request.project, request.settings, request.name, request.chosen
     command, read = chosen.command or (), settings.agents.paths.read
     modes = {access: mode for access, mode in (("read", chosen.modes.read), ("write", chosen.modes.write)) if mode}
     return AcpRunner(
@@ -307,11 +338,17 @@ def _acp(project: Path, settings: Settings, name: str, chosen: OtherRunner, reda
         environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
         name=name,
         mode=cast(Mapping[Literal["read", "write"], str], modes),
-        redaction=redaction,
+        redaction=request.redaction,
         quarters=_session_sandboxes(project, settings, command, read) if settings.isolated else None,
         start_timeout=chosen.start_timeout,
     )
 
+
+FACTORIES: Mapping[str, Callable[[RunnerRequest], Runner]] = {OPENCODE: _opencode, CLAUDE: _claude, ACP: _acp}
+"""What makes a runner, by its kind; all others are classes of the user's."""
+
+_BESIDE_THE_SERVER = {CLAUDE: _add_claude}
+"""What adds that of a kind's agents which they have in a place to the sandbox of the agent server there."""
 
 _OF_THE_MACHINE = ("/etc/claude-code",)
 """Where whoever runs a machine says what Claude Code may do there."""
@@ -337,19 +374,6 @@ def _in_base(project: Path, settings: Settings, names: Sequence[str]) -> dict[st
     except AshepError as error:
         raise RunnerUnavailable(f"the base branch's instructions cannot be read: {error}") from error
     return {name: content.decode(errors="replace") for name, content in sorted(held.items())}
-
-
-def make_isolated_runner(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> IsolatedRunner:
-    """Make the runner that has a server for each place, and one for all that judge."""
-    profiles = _profiles(project, settings)
-    return IsolatedRunner(
-        opencode_of(project, settings, redaction=redaction, profiles=profiles),
-        partial(make_place_runner, project, settings, redaction=redaction, profiles=profiles),
-        place_of=partial(place_at, places_of(project, settings)),
-        state=project / FOLDER / "state",
-        most=settings.runners.opencode.memory_limit,
-        logins=profiles.logins,
-    )
 
 
 def make_place_runner(
@@ -453,15 +477,11 @@ def verifier_of(
         context = _context(project, name, own.options, redaction, clock, "", settings.tracker.timeout)
         path = ("verification", "types", name, "type")
         types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
-        sources[name] = partial(_made_of, own, project)
+        sources[name] = lambda own=own: f"{own.model_dump_json()} {source(own.type, project)}"
     folder, floor = scratch or state / "checks", settings.worker.disk_floor or LOW_DISK
     lender = places_of(project, settings) / LENDER if settings.worker.workspace == "place" else None
     kept: dict[str, Any] = {"hidden": [state], "floor": floor, "lender": lender}
     return LocalVerifier(settings.verification, folder, keep, redaction, types=types, sources=sources, **kept)
-
-
-def _made_of(own: OwnCheckType, project: Path) -> str:
-    return f"{own.model_dump_json()} {source(own.type, project)}"
 
 
 MOST_SIGNATURES = 20
@@ -514,7 +534,7 @@ def make_delivery_adapters(
         verifier_of(project, settings, keep, redaction=redaction, clock=clock),
         GitDiffs(project, redaction=redaction),
         GitLanding(project, redaction=redaction, by_key=settings.landing.merge_by_key),
-        None if settings.tracker.own else annotations_of(project, settings, actor),
+        find_annotations(project, settings, actor, redaction=redaction),
         wrong_patterns,
     )
 
@@ -572,7 +592,7 @@ def _at(project: Path, path: KeyPath, error: NotUsable) -> ConfigError:
     file = project / FOLDER / "config.yaml"
     try:
         root, _ = yaml_tree.read(file.read_text(encoding="utf-8"))
-        place = SourceFile(file, "", "", root).place(path)
+        place = root.locate(path)
         line, key = place.line, place.key
     except (OSError, UnicodeDecodeError, yaml_tree.YamlUnreadable):
         line, key = None, ".".join(map(str, path))

@@ -5,11 +5,13 @@ computes, so that the cores have something to do all the while.
 
 A file stays on one worker, since its tests may share a server or a database that takes seconds to make. Files of
 `APART` share nothing: each of their tests goes where there is room. How long each takes stands in `durations.json`,
-which `DURATIONS=write make test` writes anew; a file that is not there is taken for a short one.
+which `DURATIONS=write make test` writes again; a file that is not there is taken for a short one. The same run writes
+which tests are `costly`, by processor time: it is steadier than the clock.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,9 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 KEPT = Path(__file__).with_name("durations.json")
+COSTLY = Path(__file__).with_name("costly.json")
+"""Tests without real tools that take more than `QUICK` seconds of processor time: `make quick` leaves them out."""
+QUICK = 0.1
 
 TOGETHER = ("tests/e2e/", "chaos/killed/")
 """Folders whose files share a server: they come first and stand together, so that it ends with the last of them."""
@@ -39,6 +44,9 @@ APART = (
 
 WIDER = ("class", "module", "package")
 """Scopes of fixtures that several tests of a file share."""
+
+PROCESSOR = "processor"
+"""The property of a report that says how much processor time its test took."""
 
 LEAST = 1.0
 """Seconds below which no duration is kept."""
@@ -64,6 +72,17 @@ class Spread(LoadScopeScheduling):
         if self.nodes.index(node) % 4 == 3:
             self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
         super()._assign_work_unit(node)
+
+
+def processor_time() -> float:
+    """Seconds that this process, and what it started and waited for, have used."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def costly() -> Collection[str]:
+    """Tests that are too dear for `make quick`, as they were last measured."""
+    return frozenset(json.loads(COSTLY.read_text())) if COSTLY.exists() else ()
 
 
 def kept() -> Mapping[str, float]:
@@ -107,11 +126,15 @@ class Durations:
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
+        self._used: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count set-up and end in: they take most of the time where something is shared."""
         for name in {report.nodeid, report.nodeid.partition("::")[0]}:
             self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
+        used = dict(report.user_properties).get(PROCESSOR)
+        if isinstance(used, float) and not {"real", "slow"} & {*report.keywords}:
+            self._used[report.nodeid] = used
 
     def pytest_sessionfinish(self) -> None:
         """Write those that are worth it; files that were not run keep what is known of them."""
@@ -123,3 +146,6 @@ class Durations:
             if seconds >= LEAST and (scope_of(name) == name or "::" not in name)
         }
         KEPT.write_text(json.dumps(before | new, indent=0, sort_keys=True) + "\n")
+        known = {name for name in costly() if name not in self._used}
+        dear = known | {name for name, used in self._used.items() if used > QUICK}
+        COSTLY.write_text(json.dumps(sorted(dear), indent=0) + "\n")

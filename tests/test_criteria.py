@@ -11,7 +11,7 @@ from ashep.config import ConfigErrors
 from ashep.config.checks.lint import lint
 from ashep.config.checks.parser import MAX_BLOCK, MAX_CHECKS, examine, fenced, read_criteria
 from ashep.config.checks.writer import WrittenChecks, put, read_given
-from ashep.core.policy.checks import KINDS, Criteria, FileExists, FileExistsCheck, OwnCheck, hash_of
+from ashep.core.policy.checks import CHECK_TYPES, Criteria, FileExists, FileExistsCheck, OwnCheck, hash_of
 from tests.test_docs import DOCS, fences
 
 pytestmark = pytest.mark.promise("F40")
@@ -110,7 +110,7 @@ def test_each_built_in_type_is_shown_in_the_guide() -> None:
     ]
     read = [read_criteria(fence(text), WHERE) for text in blocks if "checks" in text]
     assert None not in read
-    assert {check.type for one in read if one for check in one.checks} >= set(KINDS)
+    assert {check.type for one in read if one for check in one.checks} >= set(CHECK_TYPES)
 
 
 COMMAND, REQUEST = "{command: [a], timeout: %s}", "{path: %s, service: {start: [a], port: %s}}"
@@ -148,7 +148,7 @@ def test_a_mistake_is_one_line_with_its_place(kind: str, verify: str, said: str)
 
 @pytest.mark.parametrize(("line", "said"), [
     ("{type: file_exists, verify: {path: a}}", "3: checks[0].id: this key is missing; add it"),
-    ("{id: a, verify: {path: a}}", f"3: checks[0].type: this key is missing; add it: one of {', '.join(KINDS)}"),
+    ("{id: a, verify: {path: a}}", f"3: checks[0].type: this key is missing; add it: one of {', '.join(CHECK_TYPES)}"),
     ("{id: a, type: file_exist}", "3: checks[0].type: unknown type 'file_exist'; did you mean file_exists?"),
     ("{id: a, type: [x], verify: {}}", "3: checks[0].type: expected one of http_request"),
     ("{id: a b, type: manual, verify: {question: a}}", "3: checks[0].id: expected a name: a letter"),

@@ -6,12 +6,11 @@ import inspect
 import json
 import re
 import shlex
-import shutil
 import tomllib
 import typing
 from collections.abc import Iterator
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,10 +34,8 @@ from ashep.core.state import flow, holds, pauses
 from ashep.extras.foreman.settings import ForemanSettings
 from ashep.extras.simulation.probabilities import Chances
 from ashep.ports import landing
-from ashep.store.journal_reader import JournalView
-from ashep.store.sqlite_reader import open_read_only
-from ashep.store.writer import Store
-from ashep.views import report, status, usage
+from ashep.store import row_types
+from ashep.views import json_types, report, status
 from tests.docs_pages import Command, steps
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -254,25 +251,19 @@ def test_fixed_times_and_bounds_are_those_of_the_code() -> None:
         assert value == said, place
 
 
-KEYS_OF_A_LINE = {"text", "issue", "at", "seqs"}
-KEYS_OF_COST = {"provider", "runs", "tokens", "cost"}
+def keys_of(kind: type[Any]) -> set[str]:
+    return {*kind.__required_keys__, *kind.__optional_keys__}
 
 
-def test_keys_of_status_and_usage_are_those_that_are_printed(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    (state / "journal").mkdir(parents=True)
-    golden = sorted((ROOT / "tests" / "golden").glob("journal-*.jsonl"))[-1]
-    shutil.copy(golden, state / "journal" / "000000000001.jsonl")
-    Store.open(state, JournalView(state / "journal")).close()
-    told = status.status(open_read_only(state), {"running": True})
-    assert set(told) == {"daemon", "issues"}
-    assert {key for entry in told["issues"] for key in entry} == firsts("Status as JSON")
-    sections = report.report(open_read_only(state), "2000", datetime.now(UTC))["sections"]
-    assert set(sections) == firsts("Report as JSON")
-    assert {key for lines in sections.values() for line in lines for key in line} - KEYS_OF_COST == KEYS_OF_A_LINE
-    assert all(f"| `{key}` |" in CODES.read_text() for key in KEYS_OF_A_LINE)
-    used = usage.usage(open_read_only(state), "phase", None)
-    assert {key for row in used["rows"] for key in row} == firsts("Usage as JSON") == {"name", *used["total"]}
+def test_keys_of_json_are_those_of_its_types() -> None:
+    assert keys_of(json_types.StatusJson) == {"daemon", "issues"}
+    assert keys_of(json_types.StatusIssueJson) == firsts("Status as JSON")
+    assert keys_of(row_types.VerificationJson) == firsts("Why as JSON")
+    assert keys_of(json_types.UsageRowJson) == firsts("Usage as JSON")
+    assert set(report.SECTIONS) == firsts("Report as JSON")
+    assert all(f"| `{key}` |" in CODES.read_text() for key in keys_of(json_types.LineJson))
+    daemon = CODES.read_text().partition("## Status as JSON")[2].partition("\n|")[0]
+    assert [key for key in keys_of(row_types.DaemonJson) if f"`{key}`" not in daemon] == []
 
 
 # --- links, blocks, commands ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.runners.opencode import OpencodeRunner
@@ -30,13 +31,16 @@ from ashep.errors import (
     RunnerUnavailable,
     TrackerError,
     TrackerMissing,
+    TrackerRefused,
     TrackerUnavailable,
+    UsageError,
 )
+from ashep.extras.simulation.memory.annotations import MemoryAnnotations
 from ashep.extras.simulation.memory.runner import MemoryRunner, Play
 from ashep.extras.simulation.memory.tracker import MemoryTracker
-from ashep.factories import check, runners_of, tracker_of
+from ashep.factories import annotations_of, check, runners_of, tracker_of
 from ashep.ports.runner import Runner, Sign
-from ashep.ports.tracker import IssueText, Look, Seen, Tracker
+from ashep.ports.tracker import AnnotatedIssue, IssuePatch, IssueText, Look, Seen, Tracker
 from ashep.ports.user_classes import Context, GuardedAdapter, NotUsable, make, misfits
 from ashep.ports.user_classes import load as load_class
 from ashep.redaction import MARK, Redaction
@@ -506,6 +510,30 @@ async def test_a_time_without_a_zone_is_one_of_utc() -> None:
     guarded, _ = odd(gives=Look((), (Seen(replace(ISSUE, created_at=at), IssueText("it")),)))
     (seen,) = (await guarded.look()).issues
     assert seen.issue.created_at == at.replace(tzinfo=UTC)
+
+
+async def test_a_tracker_of_the_users_that_keeps_the_other_port_has_its_issues_annotated(project: Path) -> None:
+    wanted = await to_thread.run_sync(settings, project)
+    with pytest.raises(UsageError, match=r"own_parts:Issues is .* without a class `Annotations`: write .* its own"):
+        await to_thread.run_sync(annotations_of, project, wanted, "me")
+    issues = sys.modules["own_parts"].Issues
+
+    class Notes(MemoryAnnotations):
+        def __init__(self, context: Context) -> None:
+            super().__init__(issues(context))
+
+    issues.Annotations = Notes
+    notes = await to_thread.run_sync(annotations_of, project, wanted, "me")
+    (issue,) = await notes.listed(None)
+    await notes.rewrite(issue.id, IssuePatch(acceptance="- [ ] It is red", metadata={"colour": ["red"]}))
+    assert await notes.read(issue.id) == AnnotatedIssue("- [ ] It is red", {"colour": ["red"]})
+    ((seen, metadata),) = await notes.marked("colour")
+    assert (seen.issue.id, metadata) == (issue.id, {"colour": ["red"]})
+    with pytest.raises(TrackerRefused):
+        await notes.annotate("t-99", {})
+    issues.Annotations = object
+    with pytest.raises(ConfigError, match=r"own_parts:Issues.Annotations is no Annotations .*: the method prefix is"):
+        await to_thread.run_sync(annotations_of, project, wanted, "me")
 
 
 # --- a life with both -------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_json_has_every_move_by_itself() -> None:
     moves = {(edge["source"], edge["move"], edge["target"], edge["kind"]) for edge in told["edges"]}
     assert moves == {(edge.source, edge.move, edge.target, edge.kind) for edge in EDGES}
     assert [phase["issues"] for phase in told["phases"]] == [1, 0, 0, 7, 0]
-    assert [edge["findings"] for edge in told["edges"] if edge["move"] == "bad"] == [("dead-edge",)]
+    assert [edge["findings"] for edge in told["edges"] if edge["move"] == "bad"] == [["dead-edge"]]
     assert [finding["code"] for finding in told["findings"]] == ["dead-edge", "single-agent", "never", "loop"]
 
 

@@ -16,7 +16,8 @@ from typing import Any, Literal
 import pytest
 
 from ashep.actions import doctor, doctor_git, doctor_security, verify
-from ashep.actions.doctor import ServerCatalog
+from ashep.actions.runners import opencode
+from ashep.actions.runners.base import ServerCatalog
 from ashep.adapters.system import programs
 from ashep.cli import main
 from ashep.config import write_starter
@@ -32,6 +33,7 @@ from ashep.core.policy.settings import (
     VerificationSettings,
     WorkerSettings,
 )
+from ashep.factories import NamedRunner
 from tests.conformance.trackers import Beads
 from tests.core import given
 from tests.places import has_bubblewrap
@@ -85,7 +87,7 @@ def only(lines: list[doctor.CheckLine], check: str) -> doctor.CheckLine:
 
 
 def test_a_server_without_any_login_is_an_error() -> None:
-    (line,) = doctor.judged(given.TEAM, ServerCatalog((), (), None))
+    (line,) = opencode.judged(given.TEAM, ServerCatalog((), (), None))
     assert (line.level, line.check) == ("error", "providers")
     assert "opencode auth login" in line.remedy
 
@@ -93,7 +95,7 @@ def test_a_server_without_any_login_is_an_error() -> None:
 def test_what_agents_name_and_the_server_lacks_is_said_with_what_to_do() -> None:
     found = ServerCatalog((), (Model("acme", "large"), Model("acme", "tiny")), None)
     critic = given.CRITIC.model_copy(update={"runner": RunnerChoice(agent_slug=None, provider="zen", model="small")})
-    first, slug, login = doctor.judged(Agents(version=1, agents=(given.BUILDER, critic)), found)
+    first, slug, login = opencode.judged(Agents(version=1, agents=(given.BUILDER, critic)), found)
     assert first.what.startswith("OpenCode can use acme (2 models); default: the server's choice")
     assert slug.what == "builder cannot be used: OpenCode has no agent build"
     assert login.what == "critic cannot be used: OpenCode has no login for zen"
@@ -102,13 +104,13 @@ def test_what_agents_name_and_the_server_lacks_is_said_with_what_to_do() -> None
 
 async def test_a_server_that_cannot_be_asked_for_its_models_is_an_error(project: Path) -> None:
     settings = Settings(runners=Runners(opencode=OpencodeSettings(managed=False, url="http://127.0.0.1:9")))
-    (line,) = await doctor.providers(project, settings)
+    (line,) = await opencode.providers(NamedRunner(project, settings, "opencode"))
     assert (line.level, line.check) == ("error", "providers")
 
 
 async def test_a_broken_registry_is_told_once(project: Path) -> None:
     (project / ".agent-shepherd" / "agents.yaml").write_text("agents: 7")
-    assert await doctor.providers(project, Settings()) == []
+    assert await opencode.providers(NamedRunner(project, Settings(), "opencode")) == []
 
 
 # --- bd -----------------------------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ async def test_the_real_bd_is_good(beads: Beads, tmp_path: Path) -> None:
 
 
 async def test_a_missing_opencode_is_an_error(project: Path) -> None:
-    (line,) = await doctor.agent_server(Settings(), {})
+    (line,) = await opencode.agent_server(Settings(), {})
     assert (line.level, line.check) == ("error", "opencode")
 
 
@@ -194,7 +196,7 @@ async def test_a_missing_opencode_is_an_error(project: Path) -> None:
 ])  # fmt: skip
 async def test_opencodes_version_is_looked_at(project: Path, text: str, level: str) -> None:
     program(project, "opencode", text)
-    assert (await doctor.agent_server(Settings(), {}))[0].level == level
+    assert (await opencode.agent_server(Settings(), {}))[0].level == level
 
 
 def attached(url: str) -> Settings:
@@ -242,7 +244,7 @@ async def test_an_attached_server_is_asked(
 ) -> None:
     with server(password) as url:
         environ = {} if given is None else {"OPENCODE_SERVER_PASSWORD": given}
-        lines = await doctor.agent_server(attached(url), environ)
+        lines = await opencode.agent_server(attached(url), environ)
     assert [line.level for line in lines] == levels
     assert [line.check for line in lines] == ["opencode", "password", "actor"]
     assert "git's user" in lines[2].what
@@ -250,7 +252,7 @@ async def test_an_attached_server_is_asked(
 
 
 async def test_an_attached_server_that_is_down_is_an_error(project: Path) -> None:
-    lines = await doctor.agent_server(attached("http://127.0.0.1:9"), {})
+    lines = await opencode.agent_server(attached("http://127.0.0.1:9"), {})
     assert lines[0].level == "error"
 
 
@@ -263,7 +265,7 @@ async def test_an_attached_server_that_is_down_is_an_error(project: Path) -> Non
 ])  # fmt: skip
 def test_a_server_elsewhere_needs_a_password_and_https(url: str, password: str | None, level: str) -> None:
     settings = attached(url).runners.opencode
-    assert doctor._password(settings, password, local=doctor._is_loopback(url)).level == level
+    assert opencode._password(settings, password, local=opencode._is_loopback(url)).level == level
 
 
 # --- git, disk, files ---------------------------------------------------------------------------------------------
@@ -596,13 +598,13 @@ async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> Non
 def test_rules_in_the_folder_of_policies_count(project: Path) -> None:
     (project / "opencode.json").write_text('{"permission": {"bash": {"make *": "ask"}}}')
     settings = doctor.settings_of(project)
-    assert [line.check for line in doctor.opencode_notes(project, settings, os.environ)] == ["permissions"]
+    assert [line.check for line in opencode.describe_configuration(project, settings, os.environ)] == ["permissions"]
     rule = '{tool: bash, pattern: "make *", action: allow}'
     made = project / ".agent-shepherd" / "policies" / "made.yaml"
     made.parent.mkdir()
     phase = f"{{name: implement, access: write, permissions: [{rule}], next: {{success: close}}}}"
     made.write_text(f"match: {{types: [chore]}}\nphases: [{phase}]\n")
-    assert doctor.opencode_notes(project, settings, os.environ) == []
+    assert opencode.describe_configuration(project, settings, os.environ) == []
 
 
 def test_who_never_heard_of_sandboxes_is_told_of_them(project: Path) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from ashep.actions import doctor, doctor_runners
+from ashep.actions import doctor
 from ashep.actions.doctor_security import CheckLine
+from ashep.actions.runners import acp, base
+from ashep.actions.runners.kinds import kind_of
 from ashep.adapters.system import programs
 from ashep.cli import main
 from ashep.config import read
@@ -45,7 +47,7 @@ def configured(project: Path, **runners: dict[str, Any]) -> Settings:
 
 async def looked(project: Path, *, ask: bool = True, **runner: Any) -> list[CheckLine]:
     settings = await to_thread.run_sync(lambda: configured(project, it=runner))
-    return await doctor_runners.runner(project, settings, "it", ask=ask)
+    return await kind_of(settings, "it").examine(base.Examination(project, settings, "it", ask=ask))
 
 
 def levels(lines: list[CheckLine]) -> list[str]:
@@ -63,7 +65,7 @@ async def test_claude_code_that_is_there_and_logged_in_is_good(project: Path) ->
     found, login, promised = await looked(project, type="claude")
     assert levels([found, login, promised]) == ["ok", "ok", "ok"]
     assert found.what == f"Claude Code {programs.CLAUDE_VERSION}: {project.parent / 'bin' / 'claude'}"
-    assert promised.what == f"{doctor_runners.ONCE}; {doctor_runners.AS_YOU}"
+    assert promised.what == f"{base.ONCE}; {base.AS_YOU}"
     assert not (project / ".agent-shepherd" / "state").exists()
 
 
@@ -109,9 +111,9 @@ async def test_claude_code_that_does_not_start_in_its_sandbox_is_told(project: P
         agents = {"sandbox": "bwrap", "paths": {"read": seen}}
         kept: dict[str, Any] = {"worker": {"workspace": "place"}, "agents": agents}
         settings = Settings.model_validate({**kept, "runners": {"it": {"type": "claude"}}})
-        lines = await doctor_runners.runner(project, settings, "it", ask=True)
+        lines = await kind_of(settings, "it").examine(base.Examination(project, settings, "it", ask=True))
         assert levels(lines) == expected, lines
-        assert lines[-1].what == doctor_runners.ONCE
+        assert lines[-1].what == base.ONCE
         assert bool([one for one in lines if "agents.paths.read" in one.remedy]) is not bool(seen)
 
 
@@ -120,7 +122,7 @@ async def test_claude_code_that_does_not_start_in_its_sandbox_is_told(project: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("flags", "level", "promised"), [
-    ("", "ok", doctor_runners.ONCE), ("noload", "warning", doctor_runners.AT_LEAST_ONCE)
+    ("", "ok", base.ONCE), ("noload", "warning", base.AT_LEAST_ONCE)
 ])  # fmt: skip
 async def test_an_agent_that_speaks_acp_says_itself_what_can_be_promised(
     project: Path, monkeypatch: pytest.MonkeyPatch, flags: str, level: str, promised: str
@@ -131,7 +133,7 @@ async def test_an_agent_that_speaks_acp_says_itself_what_can_be_promised(
     (unasked,) = await looked(project, ask=False, **given)
     assert unasked.level == "ok"
     first, last = await looked(project, **given)
-    assert (first.level, last.level, last.what) == ("ok", level, f"{promised}; {doctor_runners.AS_YOU}")
+    assert (first.level, last.level, last.what) == ("ok", level, f"{promised}; {base.AS_YOU}")
     assert bool(last.remedy) == (level == "warning")
 
 
@@ -146,9 +148,7 @@ async def test_an_agent_that_is_not_there_or_does_not_speak_is_an_error(project:
 
 async def test_without_the_extra_it_is_said_how_to_get_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(project, "speaker", "#!/bin/sh\n")
-    monkeypatch.setattr(
-        doctor_runners, "find_spec", lambda name: None if name == "acp" else importlib.util.find_spec(name)
-    )
+    monkeypatch.setattr(acp, "find_spec", lambda name: None if name == "acp" else importlib.util.find_spec(name))
     (line,) = await looked(project, type="acp", command=["speaker"])
     assert (line.level, line.remedy) == ("error", "pip install 'ashep[acp]'")
 

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -188,8 +189,8 @@ async def test_who_makes_is_alone(world: World) -> None:
         assert turn.instance != (await runner.catalog()).instance
         count, held = living(world.servers)
         assert (count, held > 2 * 50 * 1024**2) == (2, True)
-        told = servers_of(world.project / ".agent-shepherd" / "state")
-        assert status.servers({"daemon": told}) == [f"2 agent servers live and hold {held / 1024**3:.1f} GiB"]
+        shown: Any = {"daemon": servers_of(world.project / ".agent-shepherd" / "state")}
+        assert status.servers(shown) == [f"2 agent servers live and hold {held / 1024**3:.1f} GiB"]
         assert await runner.has_session(judge)
         assert await runner.has_session(maker)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ashep.actions.doctor_opencode import describe_files
 from ashep.actions.doctor_security import CheckLine
+from ashep.actions.runners.opencode_files import describe_files
 from ashep.config.files import read
 from ashep.core.policy.policies import PermissionRule, Phase, Policies
 from ashep.core.policy.settings import AgentsSettings, Settings, WorkerSettings

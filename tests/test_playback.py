@@ -65,7 +65,7 @@ def kept(state: Path) -> CheckpointWriter:
     return keeper
 
 
-def back(state: Path, moment: datetime, issue: str | None = None, **more: Any) -> Data:
+def back(state: Path, moment: datetime, issue: str | None = None, **more: Any) -> Any:
     with playback.then(state, moment, issue, **more) as found:
         return point_in_time.told(found, moment, RECALLED, issue)
 

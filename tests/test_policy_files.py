@@ -106,6 +106,13 @@ def test_policies_yaml_need_hold_none_where_the_folder_does(folder: Path, text: 
             "policies/b.yaml:6: phases[1].timeout: expected a duration such as",
         ],
     ),
+    (
+        "b.yaml", "match: null\nphases:\n  - name: plan\n    name: plan\n    true: 1\n",
+        [
+            "policies/b.yaml:4: phases[0].name: duplicate key, it stands on line 3 already; keep one of them",
+            'policies/b.yaml:5: phases[0].true: keys are words; write it in quotes: "true"',
+        ],
+    ),
     ("b.yaml", "match: null\nphases:\n  - name: plan\n    next: {success: dok}\n  - doc\n",
      ["policies/b.yaml:4: phases[0].next.success: this policy has no phase dok; did you mean doc?"]),
     ("b.yaml", "policies:\n  b:\n    match: null\n    phases:\n      - doc\n      - plan\n      - knit\n",

@@ -19,7 +19,6 @@ from ashep.core.facts.records import Entry
 from ashep.errors import UsageError
 from ashep.extras.simulation.memory.runner import Play, Prompted
 from ashep.store.sqlite_reader import open_read_only
-from ashep.views import Data
 from ashep.views import report as views
 from ashep.views.times import stamp
 from tests.core.laws import folded
@@ -43,7 +42,7 @@ class Night:
         self.state, self.entries, self.now = state, {entry.seq: entry for entry in entries}, now
         self.world = folded(entries)
 
-    def told(self, since: datetime | None = None) -> Data:
+    def told(self, since: datetime | None = None) -> Any:
         began = since or min(entry.at for entry in self.entries.values())
         with closing(open_read_only(self.state)) as database:
             return views.report(database, stamp(began), self.now)
@@ -257,7 +256,7 @@ def test_the_command_prints_text_markdown_or_json(night: Night, capsys: pytest.C
 
 
 def test_foreign_text_cannot_act_in_markdown_and_nothing_is_told_of_nothing(night: Night) -> None:
-    told = views.report(None, stamp(night.now), night.now)
+    told: Any = views.report(None, stamp(night.now), night.now)
     assert [text for text, kind in views.lines(told) if kind == "nothing"] == ["nothing"] * len(views.SECTIONS)
     told["sections"]["closed"] = [{"text": "[x](http://evil) <b>", "seqs": [1]}]
     assert "- \\[x\\](http://evil) \\<b\\> \\[\\#1\\]" in list(views.markdown(told))

@@ -1,6 +1,7 @@
 """The repository keeps its own rules."""
 
 import ast
+import graphlib
 import importlib
 import json
 import re
@@ -306,3 +307,12 @@ def test_what_makes_the_code_hard_to_read_only_falls() -> None:
         if counter[name] > known.get(package, {}).get(name, 0)
     ]
     assert risen == []
+
+
+IMPORTED = re.compile(r"(?:from|import\()\s*'\./([\w-]+)'")
+
+
+def test_no_module_of_the_page_leads_back_to_itself() -> None:
+    sources = {path.stem: IMPORTED.findall(path.read_text()) for path in (ROOT / "web" / "src").glob("*.ts*")}
+    assert sum(map(len, sources.values())) > 80
+    graphlib.TopologicalSorter(sources).prepare()  # CycleError names the circle

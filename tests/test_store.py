@@ -226,7 +226,7 @@ def test_what_a_turn_had_used_where_it_was_stopped_is_in_the_log(state: Path, jo
     assert (record.tokens, record.cost) == (900 + 5000, 0.0125 + 9.0)
     with contextlib.closing(open_read_only(state)) as db:
         assert db.execute("SELECT tokens FROM runs WHERE run = ?", [RUN]).fetchone()["tokens"] == 5900
-        told = report(db, stamp(T0), T0 + timedelta(days=1))["sections"]["cost"]
+        told: list[Any] = [*report(db, stamp(T0), T0 + timedelta(days=1))["sections"]["cost"]]
     assert [line["tokens"] for line in told if seq + 1 in line["seqs"]] == [5900]
     caught_up = pictures(state)
     assert drawn_anew(state, journal) == caught_up, "and drawn anew it is the same"

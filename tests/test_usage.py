@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,6 @@ from ashep.core.state.run import used
 from ashep.errors import UsageError
 from ashep.extras.simulation.memory.runner import Play, Prompted
 from ashep.store.sqlite_reader import open_read_only
-from ashep.views import Data
 from ashep.views import usage as views
 from ashep.views.times import moment, stamp
 from tests.loop_world import World, policy, said, simulate
@@ -53,7 +53,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> World:
     return simulate(scenario)
 
 
-def told(world: World, by: str, since: str | None = None) -> Data:
+def told(world: World, by: str, since: str | None = None) -> Any:
     with contextlib.closing(open_read_only(world.folder / "state")) as database:
         return views.usage(database, by, since)
 

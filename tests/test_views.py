@@ -24,9 +24,10 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.daemon import narrator
 from ashep.journal.writer import Journal
+from ashep.store.row_types import ProcessJson
 from ashep.store.schema import edit_json, repository_json, runners_json
 from ashep.store.sqlite_reader import open_read_only
-from ashep.views import Data, issue_story, runs
+from ashep.views import issue_story, runs
 from ashep.views import status as standing
 from ashep.views.id_masking import ANOTHER, KnownIds
 from ashep.views.times import distance, duration, local
@@ -37,7 +38,8 @@ from tests.golden.story import RUN, T0
 from tests.golden.story import story as golden
 from tests.recorded import Recorded, draw, life
 
-STOPPED: dict[str, Any] = {"running": False}
+STOPPED: Any = {"running": False}
+UNKNOWN: Any = {"daemon": {}}
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +137,7 @@ def test_dependencies_of_every_kind_are_told(tmp_path: Path) -> None:
     life(state, issues=2)
     words = json.dumps({"dependencies": [{"on": "t-2", "type": "discovered-from"}, {"on": "x-9", "type": "related"}]})
     with contextlib.closing(open_read_only(state)) as database:
-        body = {"blocked_by": ["t-2"]}
+        body: Any = {"blocked_by": ["t-2"]}
         found = issue_story._dependencies(database, body, words)
     assert [(edge["issue"], edge["type"]) for edge in found] == [
         ("t-2", "blocks"), ("t-2", "discovered-from"), ("x-9", "related"),
@@ -163,12 +165,12 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
 
 
 def test_status_says_how_many_trees_are_kept_and_when_the_next_goes() -> None:
-    seen = {"daemon": {"trees": {"kept": 2, "next": (T0 + timedelta(days=3)).isoformat()}}}
+    seen: Any = {"daemon": {"trees": {"kept": 2, "next": (T0 + timedelta(days=3)).isoformat()}}}
     assert standing.trees(seen, T0) == [
         "2 work trees of closed issues stand; the next is to go in 3d (`ashep trees gc --dry-run`)"
     ]
     assert "is to go now" in standing.trees(seen, T0 + timedelta(days=4))[0]
-    assert standing.trees({"daemon": {}}, T0) == []
+    assert standing.trees(UNKNOWN, T0) == []
 
 
 @pytest.mark.promise("U5")
@@ -176,6 +178,7 @@ def test_status_says_how_much_of_a_quota_is_used_and_until_when(told: Path) -> N
     with contextlib.closing(open_read_only(told)) as database:
         seen = standing.status(database, STOPPED)
     (quota,) = seen["daemon"]["quotas"]
+    assert quota["resets"] is not None
     assert (quota["runner"], quota["provider"], quota["login"]) == ("opencode", "acme", "ACME_TOKEN")
     assert (quota["status"], quota["window"]) == ("allowed_warning", "five_hour")
     assert datetime.fromisoformat(quota["resets"]) == T0 + timedelta(hours=5)
@@ -199,16 +202,17 @@ def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
     assert (pause["by"], pause["why"], pause["provider"], pause["drain"]) == (
         "the configuration", "nights", None, False,
     )  # fmt: skip
+    assert pause["until"] is not None
     assert datetime.fromisoformat(pause["until"]) == T0 + timedelta(hours=8)
-    seen = {"daemon": {"pauses": [pause, pause | {"by": "ann", "why": "", "until": None, "provider": "acme"}]}}
+    seen: Any = {"daemon": {"pauses": [pause, pause | {"by": "ann", "why": "", "until": None, "provider": "acme"}]}}
     assert standing.paused(seen, lambda at: at[11:16]) == (
         "paused until 06:00 by the configuration (nights): no run starts; "
         "acme is paused until `ashep resume` by ann: no run starts"
     )
-    assert standing.paused({"daemon": {"pauses": []}}, str) == ""
+    assert standing.paused(standing.status(None, STOPPED), str) == ""
 
 
-def daemon_with(key: str, written: Callable[[World], str], facts: Iterable[Fact]) -> Data:
+def daemon_with(key: str, written: Callable[[World], str], facts: Iterable[Fact]) -> Any:
     """What is shown of the daemon after these facts, of which a row of the database tells."""
     entries = [Entry(number, T0, fact) for number, fact in enumerate((*given.start(), *facts), 1)]
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
@@ -231,7 +235,7 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     assert said(planned, away)[0] == "the agent server failed 4 times in a row; it is started again in 3m"
     wanted = RecycleWanted("server-1", now, False, "it holds 5.00 GiB")
     assert said(wanted) == ["the agent server is begun anew once it is at rest: it holds 5.00 GiB"]
-    assert standing.runners({"daemon": {}}, now) == []
+    assert standing.runners(UNKNOWN, now) == []
     upgraded = RunnerSeen("up", "1.19.0", replaced="1.19.0 answers where 1.18.33 did")
     assert said(upgraded) == ["the agent server was replaced: 1.19.0 answers where 1.18.33 did; sessions go on"]
     bd = TrackerSeen("me", "t", "1.4.0", replaced="1.4.0 answers where 1.3.0 did")
@@ -239,7 +243,7 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
 
 
 def test_status_says_where_issues_are_worked_on(told: Path) -> None:
-    running = {"running": True, "pid": 1, "since": None, "version": "1", "behind": False}
+    running: ProcessJson = {"running": True, "pid": 1, "since": None, "version": "1", "behind": False}
     with contextlib.closing(open_read_only(told)) as database:
         seen = standing.status(database, running)
         assert (seen["daemon"]["workspace"], standing.workplace(seen)) == ("shared", standing.WORKPLACE["shared"])
@@ -283,7 +287,7 @@ def test_status_says_that_an_edit_is_not_in_force() -> None:
     assert said(refused) == [f"{begins} (and 2 more: `ashep policy check`)"]
     assert said(EditRefused(refused.problems[:1])) == [begins]
     assert said(refused, EditMended()) == []
-    assert standing.edits({"daemon": {}}, now) == []
+    assert standing.edits(UNKNOWN, now) == []
 
 
 # --- status -------------------------------------------------------------------------------------------------------
@@ -312,18 +316,18 @@ def test_people_come_first_and_closed_issues_only_if_asked_for(told: Path) -> No
         seen = standing.status(database, STOPPED)
     places = [list(standing.STATES).index(entry["state"]) for entry in seen["issues"]]
     assert places == sorted(places)
-    shown = standing.table(seen, T0, everything=False)
+    shown = standing.table(seen["issues"], T0, everything=False)
     assert {len(row) for row in shown} == {len(standing.COLUMNS)}
     assert len(shown) == sum(entry["state"] != "closed" for entry in seen["issues"]) < len(seen["issues"])
-    assert len(standing.table(seen, T0, everything=True)) == len(seen["issues"])
+    assert len(standing.table(seen["issues"], T0, everything=True)) == len(seen["issues"])
     assert standing.counts(seen).startswith(f"{len(seen['issues'])} issues: ")
 
 
 def test_the_last_end_is_told(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
         seen = standing.status(database, STOPPED)
-    assert seen["daemon"]["why"] == "SIGTERM"
-    assert standing.headline(seen, str) == f"ashep is not running since {seen['daemon']['ended']} (SIGTERM)"
+    assert seen["daemon"].get("why") == "SIGTERM"
+    assert standing.headline(seen, str) == f"ashep is not running since {seen['daemon'].get('ended')} (SIGTERM)"
 
 
 def test_limits_that_were_passed_are_told_until_their_time_is_over(told: Path) -> None:
@@ -370,8 +374,9 @@ def test_a_run_is_told_with_its_agent_the_others_and_its_prompts(told: Path) -> 
         assert len(runs.runs(database, None, 2)["runs"]) == 2
         assert {one["issue"] for one in runs.runs(database, "demo-1", 0)["runs"]} == {"demo-1"}
     assert seen is not None
+    assert seen["choice"] is not None
     assert seen["choice"]["agent"] == seen["run"]["agent"]
-    assert seen["prompts"][0]["text"] == f"text of {seen['prompts'][0]['blob']}"
+    assert seen["prompts"][0].get("text") == f"text of {seen['prompts'][0]['blob']}"
     names = [name for name, _ in runs.lines(seen)]
     assert {"run", "state", "agent", "chosen", "not chosen", "prompt 1", "session", "planned", "trace"} <= set(names)
     assert {"agent wrote", "person wrote"} <= set(names)

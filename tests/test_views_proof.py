@@ -38,7 +38,7 @@ POLICY = policy({
     ],
     "next": {"success": "close"},
 })  # fmt: skip
-STOPPED: dict[str, Any] = {"running": False}
+STOPPED: Any = {"running": False}
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FLOW = Flow(Issue("t-1", "title", "open", "task", 2, AT))
 EVIDENCE = Evidence("c" * 40, "7" * 40, (CheckResult("made", "passed", "as expected", 3),), True, False, "")
@@ -122,8 +122,8 @@ def test_why_and_status_show_what_landing_waits_for(lived: Path, capsys: pytest.
     assert (told["landing"]["state"], told["now"]["code"]) == ("waits", "landing_dirty")
     assert any(line.startswith("its work waits for main, tried again at ") for line in lines)
     with closing(open_read_only(lived)) as database:
-        entries = {entry["issue"]: entry for entry in status.status(database, dict(STOPPED))["issues"]}
-        rows = {row[1]: row[-1] for row in status.table({"issues": list(entries.values())}, AT, everything=True)}
+        entries: dict[str, Any] = {entry["issue"]: entry for entry in status.status(database, STOPPED)["issues"]}
+        rows = {row[1]: row[-1] for row in status.table(list(entries.values()), AT, everything=True)}
     assert entries["t-3"]["landing"]["state"] == "waits"
     assert "calc.py was changed there (due in" in rows["t-3"]
     assert entries["t-2"]["verification"]["summary"] == {"total": 2, "passed": 2, "failed": 0, "skipped": 0}
@@ -198,7 +198,7 @@ def test_what_fails_on_the_base_too_is_told_with_the_likely_cause() -> None:
     shown = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(EVIDENCE, results=(here,)))))
     said = "fails on the base, too (likely cause: out of memory)"
     assert evidence.in_short(evidence.counted(shown)).endswith(f"; made {said}")
-    told = {"verification": shown, "verification_log": [], "files": None, "flags": [], "landing": None}
+    told: Any = {"verification": shown, "verification_log": [], "files": None, "flags": [], "landing": None}
     assert f"  made: failed (it {said}: no work is to blame): exit code 1" in evidence.lines(told)
     assert evidence.kind_of(shown) == "unverified", "also where the policy ignores it"
 
@@ -236,7 +236,7 @@ def test_checks_that_all_passed_before_the_work_do_not_make_it_verified() -> Non
 @pytest.mark.parametrize(("isolated", "told"), [(True, ", in a sandbox"), (False, ", without a sandbox"), (None, "")])
 def test_a_sandbox_is_told_of_where_a_program_ran_in_it(isolated: bool | None, told: str) -> None:
     shown = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(EVIDENCE, isolated=isolated))))
-    body = {"verification": shown, "landing": None}
+    body: Any = {"verification": shown, "landing": None}
     assert f"  of the git tree {'7' * 40}, commit {'c' * 40}{told}" in evidence.lines(evidence.evidence(body, str))
 
 
@@ -261,7 +261,7 @@ def test_each_step_of_landing_has_its_word() -> None:
         said(replace(at, work=replace(at.work, landed=("main", "f" * 40)))) == "waits for its turn to land on main"
     ), "it lands once more"
     assert landing(FLOW) is None
-    told = {"verification": None, "flags": ["rules", "ci"], "landing": None}
+    told: Any = {"verification": None, "flags": ["rules", "ci"], "landing": None}
     assert evidence.lines(told) == ["its work touches: rules, ci"]
     kept = replace(
         FLOW, stage="closed", code="shepherd", work=replace(FLOW.work, own=OwnTree("ashep/t-1", 0, head="a" * 40))

@@ -179,13 +179,13 @@ def test_what_is_no_terminal_is_refused(project: Path) -> None:
 NOW = given.T0 + timedelta(hours=2)
 
 
-def entry(issue: str, state: str, **more: Any) -> dict[str, Any]:
+def entry(issue: str, state: str, **more: Any) -> Any:
     blank = {"issue": issue, "state": state, "reason": "why", "since": "2026-01-01T22:30:00.000000Z", "code": "x",
              "due": None, "title": f"title of {issue}", "phase": "review", "run": None}  # fmt: skip
     return blank | more
 
 
-RUNS = {
+RUNS: Any = {
     "t-2/review.1.1": {
         "run": "t-2/review.1.1", "agent": "critic", "planned_at": "2026-01-01T23:00:00.000000Z",
         "started_at": "2026-01-01T23:30:00.000000Z",
@@ -198,26 +198,26 @@ def signs(**sign: Any) -> Mapping[str, dict[str, Any]]:
 
 
 def test_a_run_says_for_how_long_and_when_it_last_showed_a_sign() -> None:
-    told = {"issues": [entry("t-2", "running", run="t-2/review.1.1"), entry("t-3", "closed")]}
+    issues = [entry("t-2", "running", run="t-2/review.1.1"), entry("t-3", "closed")]
 
     def row(known: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
-        ((section),) = status.sections(told, RUNS, known, NOW)
+        ((section),) = status.sections(issues, RUNS, known, NOW)
         return section.rows[0]
 
     assert row(signs()) == ("t-2", "review.1.1 critic", "30m", "sign 3s ago", "title of t-2")
     assert row(signs(tool="bash", tool_for=200.0))[3] == "sign 3s ago, bash for 3m"
     assert row(signs(retry_in=90.0))[3] == "its provider is asked again in 1m"
     assert row({})[3] == ""
-    (found,) = status.sections({"issues": [entry("t-2", "running", run="gone")]}, RUNS, {}, NOW)
+    (found,) = status.sections([entry("t-2", "running", run="gone")], RUNS, {}, NOW)
     assert found.rows[0][-1] == "title of t-2: why"
 
 
 def test_what_waits_for_people_comes_first_and_closed_issues_are_counted_only() -> None:
     states = ["closed", "parked", "time", "running", "person", "not_eligible"]
-    told = {"issues": [entry(f"t-{n}", state) for n, state in enumerate(states)]}
-    assert [one.state for one in status.sections(told, {}, {}, NOW)] == ["person", "running", "time", "parked"]
+    issues = [entry(f"t-{n}", state) for n, state in enumerate(states)]
+    assert [one.state for one in status.sections(issues, {}, {}, NOW)] == ["person", "running", "time", "parked"]
     due = entry("t-1", "time", due="2026-01-02T01:00:00.000000Z")
-    (section,) = status.sections({"issues": [due]}, {}, {}, NOW)
+    (section,) = status.sections([due], {}, {}, NOW)
     assert section.rows[0][3] == "due in 1h"
 
 
@@ -225,9 +225,10 @@ def test_what_waits_for_people_comes_first_and_closed_issues_are_counted_only() 
 @pytest.mark.parametrize("height", range(1, 30))
 def test_a_page_never_has_more_lines_than_the_terminal(height: int) -> None:
     seen = WatchedStatus.__new__(WatchedStatus)
-    daemon = {"running": False, "findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": []}
+    daemon: Any = {"running": False, "findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": []}
     issues = [entry(f"t-{n}", state) for n, state in enumerate(["person"] * 9 + ["running"] * 3 + ["parked"] * 30)]
-    seen.told, seen.runs = {"daemon": daemon, "issues": issues}, {}
+    told: Any = {"daemon": daemon, "issues": issues}
+    seen.told, seen.runs = told, {}
     lines = Console(width=50, height=height, file=StringIO()).render_lines(page(seen, {}, height), pad=False)
     text = ["".join(part.text for part in line) for line in lines]
     assert len(text) <= max(height, 3)
@@ -242,9 +243,10 @@ def test_a_page_never_has_more_lines_than_the_terminal(height: int) -> None:
 def test_a_page_says_that_an_edit_is_not_in_force() -> None:
     seen = WatchedStatus.__new__(WatchedStatus)
     edit = {"since": "2026-01-01T22:00:00.000000Z", "problems": ["policies.yaml:3: x: wrong"], "more": 0}
-    daemon = {"running": True, "pid": 1, "since": "2026-01-01T22:00:00.000000Z", "version": "1", "behind": False}
+    daemon: Any = {"running": True, "pid": 1, "since": "2026-01-01T22:00:00.000000Z", "version": "1", "behind": False}
     daemon |= {"findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": [], "edit": edit}
-    seen.told, seen.runs = {"daemon": daemon, "issues": []}, {}
+    told: Any = {"daemon": daemon, "issues": []}
+    seen.told, seen.runs = told, {}
     lines = Console(width=120, height=20, file=StringIO()).render_lines(page(seen, {}, 20), pad=False)
     text = ["".join(part.text for part in line) for line in lines]
     assert any(line.endswith("is not in force, what was before it is: policies.yaml:3: x: wrong") for line in text), (

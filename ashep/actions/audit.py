@@ -17,9 +17,8 @@ import anyio
 from anyio import to_thread
 
 from ashep.actions.runner_wait import Say, call_runner, silent
+from ashep.actions.runners.kinds import kind_of
 from ashep.adapters.git.integration import is_integration
-from ashep.adapters.runners.opencode import OpencodeRunner
-from ashep.adapters.runners.opencode.isolated_runner import IsolatedRunner
 from ashep.adapters.system.clock import RealClock
 from ashep.adapters.system.signatures import is_signed
 from ashep.core.analysis.audit import (
@@ -245,7 +244,7 @@ class RunnerCatalog:
 
         async def start() -> None:
             if name not in self._reached:
-                await (runner.attach() if isinstance(runner, OpencodeRunner | IsolatedRunner) else runner.start())
+                await kind_of(self._settings, name).reach(runner)
                 self._reached.add(name)
 
         return await call_runner(start, partial(runner.has_session, session), self._say)

@@ -3,44 +3,30 @@
 import os
 import platform
 import shutil
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
 
 from ashep import __version__
-from ashep.actions import doctor_git, doctor_runners
-from ashep.actions.doctor_opencode import describe_files
+from ashep.actions import doctor_git
 from ashep.actions.doctor_security import CheckLine, Level, agents, people
-from ashep.actions.runner_wait import Say, call_runner, silent
+from ashep.actions.runner_wait import Say, silent
+from ashep.actions.runners.base import Examination, ServerCatalog, read_file, runners_used
+from ashep.actions.runners.kinds import kind_of
 from ashep.actions.verify import verify_base
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.user_work_tree import GitTree
-from ashep.adapters.runners.opencode.client import probe
-from ashep.adapters.runners.opencode.environment import left_out
-from ashep.adapters.runners.opencode.schema import ListedAgent
-from ashep.adapters.runners.opencode.server import folder_of, record_in
-from ashep.adapters.system import filesystems, process_table, programs
+from ashep.adapters.system import filesystems, programs
 from ashep.adapters.system.folders import walk
 from ashep.adapters.verifier import probe as probe_sandbox
-from ashep.config import ConfigErrors, check_files, load, read, settled
-from ashep.config.sync_agents import ServerAgent, vanished
-from ashep.core.facts.runs import Model
-from ashep.core.policy.agents import Agents
-from ashep.core.policy.base_types import Document
-from ashep.core.policy.runner_kinds import CLAUDE, OPENCODE
-from ashep.core.policy.settings import OpencodeSettings, Settings
-from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing, UsageError
-from ashep.factories import FOLDER, check_path, opencode_of, secret_variables, tracker_of
-from ashep.ports.runner import Catalog
+from ashep.config import check_files, settled
+from ashep.core.policy.runner_kinds import OPENCODE
+from ashep.core.policy.settings import Settings
+from ashep.errors import AshepError, ConfigError, TrackerMissing, UsageError
+from ashep.factories import FOLDER, NamedRunner, check_path, tracker_of
 
 _MB = 1024 * 1024
 _STORE_IS_LARGE = 100 * _MB
@@ -50,9 +36,6 @@ _TRACKER = 30.0  # seconds for each call of bd
 _ALL_OF_BD = programs.LONGEST
 _PROBE = 5.0
 _FILES = 200_000  # the most files that are counted for the store's size
-
-_LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
-_Kind = TypeVar("_Kind", bound=Document)
 
 
 async def checks(
@@ -70,7 +53,6 @@ async def checks(
     found = dict[str, list[CheckLine]]()
     tried: dict[str, Callable[[], Awaitable[list[CheckLine]]]] = {
         "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
-        "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
         "repository": lambda: doctor_git.repository(project, settings, ask=server),
         "trial": lambda: doctor_git.trial(project, settings, ask=server),
@@ -79,12 +61,11 @@ async def checks(
         "checks": lambda: verify_base(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
     }
-    used = await to_thread.run_sync(_used, project)
-    if OPENCODE not in used:
-        del tried["opencode"]
-    others = sorted(used & settings.runners.others.keys())
-    for name in others:
-        tried[f"runner {name}"] = partial(doctor_runners.runner, project, settings, name, ask=server, say=say)
+    used = await to_thread.run_sync(runners_used, project)
+    names = [name for name in settings.runners.names if name in used]
+    for name in names:
+        examination = Examination(project, settings, name, environ, server, say)
+        tried[f"runner {name}"] = partial(kind_of(settings, name).examine, examination)
 
     async def keep(name: str) -> None:
         found[name] = await tried[name]()
@@ -92,39 +73,33 @@ async def checks(
     async with anyio.create_task_group() as group:
         for name in tried:
             group.start_soon(keep, name)
-    of_server = found.get("opencode", [])
-    if server and of_server and all(line.level != "error" for line in of_server):
-        of_server += await providers(project, settings, say)
-    if of_server:
-        of_server += await to_thread.run_sync(opencode_notes, project, settings, environ)
-        of_server.append(CheckLine("ok", "bun", "bun is not needed: OpenCode brings its own"))
     rest = [*found["git"], *found["repository"], *found["trial"], *found["agents"], *found["sandbox"], *found["checks"]]
     rest += [*people(settings), *found["disk"]]
-    of_others = [line for name in others for line in found[f"runner {name}"]]
+    of_runners = [line for name in names for line in found[f"runner {name}"]]
     lines += doctor_git.proxy(environ)
-    return [*lines, *found["bd"], *of_server, *of_others, *rest]
-
-
-def _used(project: Path) -> set[str]:
-    """Name the runners that agents are of; where agents.yaml cannot be used, OpenCode."""
-    registry = _written(Agents, project / FOLDER / "agents.yaml")
-    return (
-        {agent.runner.type for agent in registry.agents if not agent.is_human} if registry is not None else {OPENCODE}
-    )
+    return [*lines, *found["bd"], *of_runners, *rest]
 
 
 def settings_of(project: Path) -> Settings:
     """Read config.yaml by itself; the defaults where it cannot be used, which `configuration` says."""
     file = project / FOLDER / "config.yaml"
-    return settled(_written(Settings, file) or Settings(), project)
+    return settled(read_file(Settings, file) or Settings(), project)
 
 
-def _written(kind: type[_Kind], file: Path) -> _Kind | None:
-    """Read a file of the user's; None where it cannot be used."""
-    try:
-        return read(kind, file.read_text(encoding="utf-8"), file)
-    except (ConfigErrors, OSError, UnicodeDecodeError):
-        return None
+async def all_offers(project: Path, settings: Settings, say: Say = silent) -> ServerCatalog:
+    """Ask the server, unless no agent is of it, and say what each other runner has that can be asked for it."""
+    runners, used = settings.runners, await to_thread.run_sync(runners_used, project)
+    asked = OPENCODE in used or not runners.others or OPENCODE in runners.model_fields_set
+    kinds = {name: kind_of(settings, name) for name in runners.names if name != OPENCODE or asked}
+    found = [
+        await kind.offers(NamedRunner(project, settings, name), say) for name, kind in kinds.items() if kind.offers
+    ]
+    if not found:
+        names, only = ", ".join(sorted(used)), "only OpenCode and Claude Code are asked"
+        raise UsageError(f"{only}, and the agents of this project are of {names}: write them by hand")
+    agents = tuple(agent for catalog in found for agent in catalog.agents)
+    beside = {name: models for catalog in found for name, models in catalog.beside.items()}
+    return ServerCatalog(agents, found[0].models, found[0].default, beside)
 
 
 # --- the checks ---------------------------------------------------------------------------------------------------
@@ -235,187 +210,6 @@ def _size(folder: Path) -> tuple[int, bool]:
             except OSError:
                 continue
     return size, True
-
-
-async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[CheckLine]:
-    """Look at OpenCode: the program of a managed server, or the address and password of an attached one."""
-    opencode = settings.runners.opencode
-    if opencode.url is not None:
-        return await _attached(opencode, environ)
-    return [*await _managed(opencode), *_left_out(settings, environ)]
-
-
-def opencode_notes(project: Path, settings: Settings, environ: Mapping[str, str]) -> list[CheckLine]:
-    """Say what files of OpenCode's configuration ask for, and which plugins they name. Blocks."""
-    policies = None
-    with suppress(ConfigErrors, OSError, UnicodeDecodeError):  # `configuration` says what is wrong
-        policies = load(project / FOLDER).policies
-    return describe_files(project, settings, policies, environ) if OPENCODE in _used(project) else []
-
-
-# --- what the agent server has ---
-
-
-@dataclass(frozen=True, slots=True)
-class ServerCatalog:
-    """What the server has."""
-
-    agents: tuple[ServerAgent, ...]
-    models: tuple[Model, ...]
-    default: Model | None
-    beside: Mapping[str, tuple[Model, ...]] = field(default_factory=dict[str, tuple[Model, ...]])
-    """Models of runners next to it, by the runner's name; they have more."""
-
-
-async def all_offers(project: Path, state: Path, settings: Settings, say: Say = silent) -> ServerCatalog:
-    """Ask the server, unless no agent is of it, and say what each Claude Code has."""
-    runners, used = settings.runners, await to_thread.run_sync(_used, project)
-    claudes = [name for name in runners.others if runners.kind(name) == CLAUDE]
-    asked = OPENCODE in used or not runners.others or OPENCODE in runners.model_fields_set
-    if not asked and not claudes:
-        names, only = ", ".join(sorted(used)), "only OpenCode and Claude Code are asked"
-        raise UsageError(f"{only}, and the agents of this project are of {names}: write them by hand")
-    found = await offer(project, state, settings, say) if asked else ServerCatalog((), (), None)
-    for name in claudes:
-        agents, models = await doctor_runners.of_claude(project, settings, name)
-        found = replace(found, agents=(*found.agents, *agents), beside={**found.beside, name: models})
-    return found
-
-
-async def offer(project: Path, state: Path, settings: Settings, say: Say = silent) -> ServerCatalog:
-    """Ask the server; a managed one that does not run is started for that, and ended again."""
-
-    async def ask() -> tuple[Catalog, tuple[ListedAgent, ...]]:
-        return await runner.catalog(), await runner.agents()
-
-    check_path(project)
-    server = settings.runners.opencode
-    runner = opencode_of(project, settings)
-    as_found = server.url is not None or await to_thread.run_sync(runs, state)
-    try:
-        catalog, listed = await call_runner(runner.start, ask, say)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await (runner.aclose() if as_found else runner.stop_server())
-    agents = tuple(
-        ServerAgent(one.name, one.mode, bool(one.native), one.writes, one.model, hidden=bool(one.hidden))
-        for one in listed
-    )
-    return ServerCatalog(agents, catalog.models, catalog.default)
-
-
-def runs(state: Path) -> bool:
-    """Say whether the managed server lives."""
-    record = record_in(folder_of(state, os.environ))
-    return record is not None and bool(process_table.holders_of(record.mark))
-
-
-async def providers(project: Path, settings: Settings, say: Say = silent) -> list[CheckLine]:
-    """Ask the server for the models that it can use, which are those of providers that it has a login or a key for.
-
-    No credential is read: what the server lists is compared with what agents.yaml names. A managed server that does not
-    run is started for that, and ended again.
-    """
-    registry = await to_thread.run_sync(_written, Agents, project / FOLDER / "agents.yaml")
-    if registry is None:
-        return []  # that is told already
-    try:
-        found = await offer(project, project / FOLDER / "state", settings, say)
-    except AshepError as error:
-        return [CheckLine("error", "providers", f"OpenCode cannot be asked for its models: {error}", "see its log")]
-    return judged(registry, found)
-
-
-def judged(registry: Agents, found: ServerCatalog) -> list[CheckLine]:
-    """Say what the server can use, and what agents name that it cannot."""
-    if not found.models:
-        why = "OpenCode lists no model: it has no login, or its configuration disables providers"
-        return [CheckLine("error", "providers", why, _LOG_IN)]
-    counted = Counter(model.provider for model in found.models)
-    some = ", ".join(f"{name} ({count} model{'' if count == 1 else 's'})" for name, count in sorted(counted.items()))
-    default = f"{found.default.provider}/{found.default.model}" if found.default else "the server's choice"
-    said = f"OpenCode can use {some}; default: {default}; only a run shows whether a login still holds"
-    lines = [CheckLine("ok", "providers", said)]
-    for gone in vanished(registry, found.agents, found.models):
-        provider, _, model = gone.value.partition("/")
-        if gone.key == "agent_slug":
-            why, remedy = f"OpenCode has no agent {gone.value}", "name another in agents.yaml: `ashep sync-agents`"
-        elif provider in counted:
-            why, remedy = f"{provider} has no model {model}", "name another in agents.yaml: `ashep sync-agents`"
-        else:
-            why, remedy = f"OpenCode has no login for {provider}", _LOG_IN
-        lines.append(CheckLine("warning", "providers", f"{gone.agent} cannot be used: {why}", remedy))
-    return lines
-
-
-def _left_out(settings: Settings, environ: Mapping[str, str]) -> list[CheckLine]:
-    """Name the variables that a provider may be waiting for in vain."""
-    named, secret = settings.runners.opencode.environment, secret_variables(settings)
-    lines = list[CheckLine]()
-    if refused := [name for name in named if name in secret]:
-        why = f"the agent server never gets {', '.join(refused)}: config.yaml takes a secret of ashep's from it"
-        lines.append(CheckLine("warning", "environment", why, "give the provider a variable of its own"))
-    if names := [name for name in left_out(environ, named, secret) if name not in refused]:
-        why = f"no agent and no provider gets {', '.join(names[:20])}{' …' if names[20:] else ''} of this environment"
-        lines.append(CheckLine("ok", "environment", why, "where a provider needs one: `runners.opencode.environment`"))
-    return lines
-
-
-async def _managed(settings: OpencodeSettings) -> list[CheckLine]:
-    name = settings.command[0]
-    program = await to_thread.run_sync(programs.find, name)
-    if program is None:
-        remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
-        return [CheckLine("error", "opencode", await to_thread.run_sync(programs.lack_of, name), remedy)]
-    command, by_hand = [str(program), *settings.command[1:]], f"run `{name} --version` by hand"
-    version = await doctor_runners.read_version("opencode", command[0], command, by_hand)
-    if isinstance(version, CheckLine):
-        return [version]
-    password = CheckLine("ok", "password", "a managed server gets a random password and listens on loopback only")
-    return [_version(version, command[0]), password]
-
-
-def _version(version: str, where: str) -> CheckLine:
-    return doctor_runners.judge_version("opencode", f"OpenCode {version}: {where}", version, programs.OPENCODE_VERSION)
-
-
-async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[CheckLine]:
-    assert settings.url is not None
-    password = environ.get(settings.password_env) or None
-    local = _is_loopback(settings.url)
-    lines = [_password(settings, password, local=local)]
-    try:
-        version = await probe(settings.url.rstrip("/"), password, _PROBE)
-        lines.insert(0, _version(version, settings.url))
-    except RunnerUnauthorized as error:
-        remedy = f"put the server's password into the environment variable {settings.password_env}"
-        lines.insert(0, CheckLine("error", "opencode", str(error), remedy))
-    except AshepError as error:
-        lines.insert(0, CheckLine("error", "opencode", str(error), "start the server, or correct runners.opencode.url"))
-    why = "on an attached server an agent's bd calls carry git's user: only the session's rules protect your issues"
-    remedy = "start that server with BEADS_ACTOR=ashep-agent, or use a managed one"
-    return [*lines, CheckLine("warning", "actor", why, remedy)]
-
-
-def _password(settings: OpencodeSettings, password: str | None, *, local: bool) -> CheckLine:
-    name = settings.password_env
-    if password is None:
-        level: Level = "warning" if local else "error"
-        why = f"the environment variable {name} is empty: whoever reaches {settings.url} can run commands there"
-        return CheckLine(level, "password", why, f"start the server with a password, and set {name}")
-    if not local and urlsplit(settings.url or "").scheme != "https":
-        return CheckLine(
-            "warning", "password", f"{settings.url} sends the password unencrypted", "use https, or a tunnel"
-        )
-    return CheckLine("ok", "password", f"the environment variable {name} holds a password")
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def git(project: Path, settings: Settings) -> list[CheckLine]:

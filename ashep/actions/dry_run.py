@@ -8,9 +8,10 @@ from pathlib import Path
 from anyio import fail_after, to_thread
 
 from ashep import __version__
-from ashep.actions import doctor
-from ashep.actions.doctor_opencode import describe_files
 from ashep.actions.replay import recorded
+from ashep.actions.runners import opencode
+from ashep.actions.runners.base import missing_program
+from ashep.actions.runners.opencode_files import describe_files
 from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.system.clock import RealClock
 from ashep.config import Configuration, load
@@ -25,7 +26,7 @@ from ashep.core.reconcile.step import RULES, step
 from ashep.core.runs.agent_selection import named_in
 from ashep.core.state.world import World
 from ashep.errors import AshepError
-from ashep.factories import check, checkup_of, missing_program, tracker_of
+from ashep.factories import NamedRunner, check, checkup_of, tracker_of
 from ashep.ports.tracker import IssueText, TrackerInfo
 from ashep.prompt.template_context import Brief, story_brief
 from ashep.prompt.templates import render
@@ -100,16 +101,13 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
 
 async def _ask_server(project: Path, folder: Path, configuration: Configuration) -> resources.RunnerSeen | None:
     """Return what the agent server has; None: none runs, or no agent is of it. None is started."""
-    opencode, kinds = (
-        configuration.settings.runners.opencode,
-        {agent.runner.type for agent in configuration.agents.agents},
-    )
-    is_up = opencode.url is not None or await to_thread.run_sync(doctor.runs, folder / "state")
-    if OPENCODE not in kinds or not is_up:
+    server = NamedRunner(project, configuration.settings, OPENCODE)
+    kinds = {agent.runner.type for agent in configuration.agents.agents}
+    if OPENCODE not in kinds or not await to_thread.run_sync(opencode.is_up, server):
         return None
     try:
         with fail_after(_LONGEST):
-            found = await doctor.offer(project, folder / "state", configuration.settings)
+            found = await opencode.offers(server)
     except (AshepError, TimeoutError) as error:
         return resources.RunnerSeen("away", str(error) or f"no answer within {_LONGEST:g} s")
     return resources.RunnerSeen("up", "", "", tuple(agent.name for agent in found.agents), found.models, found.default)

@@ -17,7 +17,7 @@ from ashep.config.checks.writer import WrittenChecks, read_given
 from ashep.config.findings import ConfigErrors
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
-from ashep.core.policy.checks import KINDS
+from ashep.core.policy.checks import CHECK_TYPES
 from ashep.core.runs.prompt_commands import prompt_ids
 from ashep.core.text import clean
 from ashep.errors import AshepError, RunnerUnavailable
@@ -135,7 +135,7 @@ def _first(found: Seen, name: str, types: Collection[str]) -> str:
     words = {"title": text.title, "description": text.description, "design": text.design}
     words["acceptance criteria"] = text.acceptance
     parts = [fences.fence(Foreign(word, _SHOWN), label).text for label, word in words.items() if word.strip()]
-    own = [one for one in types if one not in KINDS]
+    own = [one for one in types if one not in CHECK_TYPES]
     more = f"- of this project: {', '.join(own)}\n" if own else ""
     return on_lines(_ASK.format(issue="\n\n".join(parts), more=more))
 

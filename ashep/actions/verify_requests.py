@@ -58,7 +58,7 @@ class VerifyResponder:
                 for run in found.keys() - served:
                     group.start_soon(self._serve, run, *found[run])
                 served = {*found}
-                await self._shepherd.changed()
+                await self._shepherd.until(lambda world, served=served: under_way(world).keys() != served)
 
     async def _serve(self, run: str, issue: str, path: str) -> None:
         places = factories.places_of(self._project, self._shepherd.world.settings)

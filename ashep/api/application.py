@@ -168,7 +168,7 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
         if isinstance(answer, Stream):
             asks = request.method != "HEAD"
             return StreamingResponse(answer.lines, media_type=EVENTS) if asks else Response(media_type=EVENTS)
-        told = await to_thread.run_sync(lambda: _shown(answer.model_dump_json()))
+        told = await to_thread.run_sync(_written, operation, answer)
         where = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
         headers = where if operation.status == HTTPStatus.CREATED else None
         return Response(told, operation.status, headers, "application/json")
@@ -186,8 +186,10 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
         return problem(500, "the service made a mistake; it says more in its own output")
 
 
-def _shown(told: str) -> str:
-    """Give JSON by which nobody can be misled, also where control characters stand in it as JSON writes them."""
+def _written(operation: ApiRoute, answer: Any) -> str:
+    """Write JSON by which nobody can be misled, also where control characters stand in it as JSON writes them."""
+    adapter = operation.adapter
+    told = adapter.dump_json(adapter.validate_python(answer), warnings=False).decode()
     return clean(_ESCAPES.sub(lambda found: found[0] if found[1] else "", told))
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 
 from ashep import __version__
 from ashep.api.handlers.actions import ActionHandlers
@@ -56,7 +57,7 @@ class RequestContext:
     """What asks, as it says itself."""
 
 
-Carry = Callable[[ApiServices, RequestContext], Awaitable[BaseModel]]
+Carry = Callable[[ApiServices, RequestContext], Awaitable[Any]]
 """Does what is asked."""
 
 
@@ -68,7 +69,7 @@ class ApiRoute:
     path: str
     name: str
     what: str
-    answer: type[BaseModel]
+    answer: type[Any]
     carry: Carry
     scope: Scope | None
     """What whoever asks must be allowed; None: it is answered without a token."""
@@ -82,9 +83,19 @@ class ApiRoute:
     """Where in the answer an issue is named, as a JSON pointer: from there other endpoints are reached."""
 
     @property
+    def adapter(self) -> TypeAdapter[Any]:
+        """Writes an answer as JSON: its keys in their order, and no other key."""
+        return _adapter(self.answer)
+
+    @property
     def parameters(self) -> list[str]:
         """The names of the parts of the path that are asked for."""
         return [part.partition("}")[0] for part in self.path.split("{")[1:]]
+
+
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 OF_BODIES = (400, 408, 413, 415, 422)
@@ -97,14 +108,27 @@ _ALWAYS = (400, 403, 421, 500, 502)
 _WITH_TOKEN = (401, 503)
 
 
+class _Schema(GenerateJsonSchema):
+    """Names a component as its class, without `Json` at the end."""
+
+    def normalize_name(self, name: str) -> str:
+        return super().normalize_name(name).removesuffix("Json")
+
+    def typed_dict_schema(self, schema: Any) -> JsonSchemaValue:
+        found = super().typed_dict_schema(schema)
+        return found | {"title": found["title"].removesuffix("Json")}
+
+
 def document(operations: Sequence[ApiRoute]) -> dict[str, Any]:
     """Make the OpenAPI document of the table and the models: nothing of it is written twice."""
-    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(verification.ProblemAnswer, "serialization")]
-    for one in operations:
-        wanted.append((one.answer, "serialization"))
-        if one.body is not None:
-            wanted.append((one.body, "validation"))
-    places, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
+    wanted = [(verification.ProblemAnswer, True), *((one.answer, True) for one in operations)]
+    wanted += [(one.body, False) for one in operations if one.body is not None]
+    adapters: list[tuple[type[Any], JsonSchemaMode, TypeAdapter[Any]]] = [
+        (kind, "serialization" if is_answer else "validation", _adapter(kind)) for kind, is_answer in wanted
+    ]
+    places, definitions = TypeAdapter.json_schemas(
+        adapters, ref_template="#/components/schemas/{model}", schema_generator=_Schema
+    )
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, operations, places)

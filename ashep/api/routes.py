@@ -7,6 +7,7 @@ from ashep.api.handlers import point_in_time, run_artifacts
 from ashep.api.openapi import OF_BODIES, ApiRoute, ApiServices, RequestContext
 from ashep.api.schemas import actions, page, verification
 from ashep.api.sessions import Session
+from ashep.views import json_types
 
 V1 = "/api/v1"
 
@@ -93,7 +94,7 @@ PAGE = (
     ),
     ApiRoute(
         "GET", f"{V1}/issues", "issues", "Issues, those whose standing changed last first, page by page.",
-        page.Issues, lambda of, asked: of.pictures.issues(asked.given), "read",
+        json_types.IssuesJson, lambda of, asked: of.pictures.issues(asked.given), "read",
         query=page.WhichIssues, problems=(422,), names="/items/0/issue",
     ),
     ApiRoute(
@@ -102,11 +103,12 @@ PAGE = (
     ),
     ApiRoute(
         "GET", f"{V1}/issues/{{issue}}/runs", "course", "An issue's runs and questions, and what led from each on.",
-        page.Course, lambda of, asked: of.pictures.course(asked.place["issue"]), "read", problems=(404,),
+        json_types.CourseJson, lambda of, asked: of.pictures.course(asked.place["issue"]), "read", problems=(404,),
     ),
     ApiRoute(
         "GET", f"{V1}/runs", "runs", "Runs, the newest first, page by page.",
-        page.Runs, lambda of, asked: of.pictures.runs(asked.given), "read", query=page.WhichRuns, problems=(422,),
+        json_types.RunsJson, lambda of, asked: of.pictures.runs(asked.given), "read",
+        query=page.WhichRuns, problems=(422,),
         names="/items/0/issue",
     ),
     ApiRoute(
@@ -140,7 +142,7 @@ PAGE = (
     ),
     ApiRoute(
         "GET", f"{V1}/timeline", "timeline", "Every run, as columns.",
-        page.Timeline, lambda of, _: of.pictures.timeline(), "read",
+        json_types.TimelineJson, lambda of, _: of.pictures.timeline(), "read",
     ),
     ApiRoute(
         "GET", f"{V1}/report", "report", "What became of the night.",
@@ -154,25 +156,25 @@ PAGE = (
     ),
     ApiRoute(
         "GET", f"{V1}/usage/days", "days", "What runs used, by day and provider.",
-        run_artifacts.Days, lambda of, asked: run_artifacts.days(of.pictures, asked.given.since), "read",
+        json_types.DaysJson, lambda of, asked: of.pictures.days(asked.given.since), "read",
         query=page.From, problems=(422,),
     ),
     ApiRoute(
         "GET", f"{V1}/budgets", "budgets", "Each limit of budgets, what is used of it, and which issues it keeps.",
-        run_artifacts.Budgets, lambda of, _: run_artifacts.budgets(of.pictures), "read",
+        json_types.BudgetsJson, lambda of, _: of.pictures.budgets(), "read",
     ),
     ApiRoute(
         "GET", f"{V1}/policies/{{policy}}", "policy", "A policy as a graph, with how many issues are where.",
-        page.Policy, lambda of, asked: of.pictures.policy(asked.place["policy"]), "read", problems=(404, 422),
+        json_types.PolicyJson, lambda of, asked: of.pictures.policy(asked.place["policy"]), "read", problems=(404, 422),
     ),
     ApiRoute(
         "GET", f"{V1}/then", "then", "How everything stood at a moment, by the journal until then.",
-        point_in_time.Then, lambda of, asked: point_in_time.then(of.pictures, asked.given), "read",
+        json_types.ThenJson, lambda of, asked: point_in_time.then(of.pictures, asked.given), "read",
         query=point_in_time.WhichMoment, problems=(422,),
     ),
     ApiRoute(
         "GET", f"{V1}/records", "records", "Records of the journal, in order, page by page.",
-        page.Records, lambda of, asked: of.pictures.records(asked.given), "read",
+        json_types.RecordsJson, lambda of, asked: of.pictures.records(asked.given), "read",
         query=page.WhichRecords, problems=(422,),
     ),
     ApiRoute(

@@ -14,7 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from ashep.bmad.status_words import further, only_status
 from ashep.bmad.text import Text, UnreadableText
-from ashep.bmad.yaml_nodes import NoYaml, composed
+from ashep.bmad.yaml_nodes import composed
 from ashep.errors import AshepError
 
 LARGEST = 64_000
@@ -175,7 +175,7 @@ def _read(data: bytes) -> _File:
         if not isinstance(root, MappingNode) or root.flow_style:
             raise NotMerged("it holds no keys, each in a line of its own")
         return _File(text, _entries(root, text), ended)
-    except (UnreadableText, NoYaml) as error:
+    except UnreadableText as error:
         raise NotMerged(f"line {error.line}: {error}") from error
 
 

@@ -6,15 +6,11 @@ from collections.abc import Iterator
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from ashep.errors import AshepError
+from ashep.bmad.text import UnreadableText
 
 
-class NoYaml(AshepError):
+class NoYaml(UnreadableText):
     """The text is no YAML that can be read."""
-
-    def __init__(self, why: str, line: int = 1) -> None:
-        super().__init__(why)
-        self.line = line
 
 
 class NodeLines:

@@ -67,10 +67,7 @@ def problems(error: ValidationError, model: type[BaseModel], root: Node) -> list
             continue  # its items are wrong; pydantic counts only the good ones
         found.setdefault(path, (node, []))[1].append(details)
     deepest = [(path, *found[path]) for path in found if not _superseded(path, found)]
-    return [
-        YamlProblem(*_said(model, path, node, errors), node.line, node.key or None, node.file)
-        for path, node, errors in deepest
-    ]
+    return [node.problem(*_said(model, path, node, errors)) for path, node, errors in deepest]
 
 
 def _superseded(path: KeyPath, found: dict[KeyPath, tuple[Node, list[ErrorDetails]]]) -> bool:

@@ -51,10 +51,9 @@ class _Writer:
             return _STAND_IN
         left = self._left(policy, extends.value, other)
         inherited = _moved(other, extends, other.key)
-        assert isinstance(inherited.value, dict)
         own = {key: value for key, value in policy.value.items() if key not in ("extends", "remove", "phases")}
         phases = _phases(inherited.child("phases"), policy.child("phases"), left)
-        return replace(policy, value=inherited.value | own | ({"phases": phases} if phases else {}))
+        return replace(policy, value=inherited.entries | own | ({"phases": phases} if phases else {}))
 
     def _other(self, extends: Node, name: str, chain: tuple[str, ...]) -> Node | None:
         if name.startswith(SHIPPED):
@@ -71,12 +70,11 @@ class _Writer:
 
     def _left(self, policy: Node, other: str, full: Node) -> frozenset[str]:
         remove = policy.child("remove")
-        phases = full.child("phases")
-        known = [_name(phase) for phase in phases.value] if phases and isinstance(phases.value, list) else []
+        known = [_name(phase) for phase in full.locate(["phases"]).items]
         if remove is not None and not isinstance(remove.value, list):
             self._problem("wrong-type", "expected a list of phases", remove)
             return frozenset()
-        names = remove.value if remove is not None and isinstance(remove.value, list) else []
+        names = remove.items if remove else []
         for node in names:
             if node.value not in known:
                 message = f"{other} has no phase {node.value}{nearest(str(node.value), filter(None, known))}"
@@ -84,39 +82,34 @@ class _Writer:
         return frozenset(node.value for node in names if isinstance(node.value, str))
 
     def _problem(self, code: str, message: str, place: Node) -> None:
-        self.problems.append(YamlProblem(code, message, place.line, place.key, place.file))
+        self.problems.append(place.problem(code, message))
 
 
 @cache
 def _shipped(name: str) -> Node:
     root, _ = yaml_tree.read(preset(name), f"{SHIPPED}{name}")
-    policies = root.child("policies")
-    assert policies is not None and isinstance(policies.value, dict)
-    return in_full(policies.value, {})[0][name]  # one that ships may extend another of its own file
+    return in_full(root.locate(["policies"]).entries, {})[0][name]  # one that ships may extend another of its own file
 
 
 def _phases(inherited: Node | None, own: Node | None, left: frozenset[str]) -> Node | None:
     """Put the phases together: those of the other in their order, with what is said of them here, then new ones."""
     if own is not None and not isinstance(own.value, list):
         return own  # pydantic says what is wrong with it
-    found = inherited.value if inherited is not None and isinstance(inherited.value, list) else []
-    phases = [phase for phase in found if _name(phase) not in left]
+    phases = [phase for phase in (inherited.items if inherited else []) if _name(phase) not in left]
     places = {_name(phase): place for place, phase in enumerate(phases)}
-    for phase in own.value if own is not None and isinstance(own.value, list) else []:
+    for phase in own.items if own else []:
         place = places.pop(_name(phase), None)  # a second phase of the name is a mistake, and is told as one
         if place is None or not isinstance(phase.value, dict):
             phases.append(phase)
         else:
-            before = phases[place].value
-            assert isinstance(before, dict)
-            phases[place] = replace(phase, value=before | phase.value)
+            phases[place] = replace(phase, value=phases[place].entries | phase.value)
     top = own or inherited
     return replace(top, value=phases) if top is not None else None
 
 
 def _name(phase: Node) -> str | None:
-    name = phase.child("name")
-    return name.value if name is not None and isinstance(name.value, str) else None
+    name = phase.locate(["name"]).value
+    return name if isinstance(name, str) else None
 
 
 def _moved(node: Node, to: Node, key: str) -> Node:

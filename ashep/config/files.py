@@ -126,6 +126,15 @@ def settings_in(folder: Path) -> Settings:
     return settled(read(Settings, text, file) if text.strip() else Settings(), folder.parent)
 
 
+def policies_in(folder: Path) -> Policies:
+    """Read policies.yaml and the files next to it alone, by themselves. Raises `ConfigErrors`."""
+    files = _Files()
+    policies = files.add_policies(folder / "policies.yaml", folder / policy_files.FOLDER)
+    if policies is None:
+        raise ConfigErrors(files.findings)
+    return policies
+
+
 @dataclass
 class _Files:
     sources: dict[FileName, SourceFile] = field(default_factory=dict[FileName, SourceFile])
@@ -154,8 +163,8 @@ class _Files:
             return None
         project = _Files()
         project.add_policies(file, folder)
-        known = project.sources["policies"].root.child("policies") if "policies" in project.sources else None
-        beside = known.value if known is not None and isinstance(known.value, dict) else policy_files.NONE
+        known = project.sources.get("policies")
+        beside = known.root.locate(["policies"]).entries if known else policy_files.NONE
         if policy_files.is_single(tree.root):
             return self._kept("policies", _parse(Policies, _nothing(draft), [tree], beside))
         return self._kept("policies", _parse(Policies, tree, beside=beside))
@@ -166,9 +175,7 @@ class _Files:
             if raw is None and missing is not None:
                 return missing
             if raw is None:
-                raise YamlUnreadable(
-                    YamlProblem("missing-file", "there is no such file; `ashep init` writes one", None, None)
-                )
+                raise YamlUnreadable(YamlProblem("missing-file", "there is no such file; `ashep init` writes one"))
             return _tree(yaml_tree.decode(raw), file)
         except YamlUnreadable as error:
             self.findings.append(_finding(error.problem, file))
@@ -180,14 +187,12 @@ class _Files:
         except FileNotFoundError:
             return []
         except OSError as error:
-            problem = YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)
+            problem = YamlProblem("unreadable", f"cannot be read: {error.strerror}")
             self.findings.append(_finding(problem, folder))
             return []
         for name in names:
             if name.endswith(".yml"):
-                problem = YamlProblem(
-                    "ending", f"only files that end in {policy_files.ENDING} are read; rename it", None, None
-                )
+                problem = YamlProblem("ending", f"only files that end in {policy_files.ENDING} are read; rename it")
                 self.findings.append(_finding(problem, folder / name))
         return [folder / name for name in names if name.endswith(policy_files.ENDING)]
 
@@ -210,7 +215,7 @@ class _Tree:
 def _tree(text: str, file: Path) -> _Tree:
     root, problems = yaml_tree.read(text, str(file))
     if root.value is None:
-        raise YamlUnreadable(YamlProblem("empty", "the file is empty; `ashep init` writes a complete one", 1, None))
+        raise YamlUnreadable(YamlProblem("empty", "the file is empty; `ashep init` writes a complete one", 1))
     return _Tree(file, text, root, problems + _version(root))
 
 
@@ -259,12 +264,12 @@ def _bytes(file: Path) -> bytes | None:
     try:
         with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise YamlUnreadable(YamlProblem("unreadable", "not a file", None, None))
+                raise YamlUnreadable(YamlProblem("unreadable", "not a file"))
             return stream.read(yaml_tree.MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise YamlUnreadable(YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
+        raise YamlUnreadable(YamlProblem("unreadable", f"cannot be read: {error.strerror}")) from error
 
 
 def _finding(problem: YamlProblem, file: Path) -> Finding:
@@ -277,7 +282,7 @@ def _version(root: Node) -> list[YamlProblem]:
     if version is None or (type(version.value) is int and version.value == 1):
         return []
     message = f"expected 1, the only version that this ashep reads, found {describe(version)}"
-    return [YamlProblem("wrong-value", message, version.line, version.key, version.file)]
+    return [version.problem("wrong-value", message)]
 
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -292,8 +297,8 @@ def settled(settings: Settings, project: Path) -> Settings:
     """
     worker, agents, opencode = settings.worker, settings.agents, settings.runners.opencode
     open_ = {"workspace", "lock_work_tree"}.isdisjoint(worker.model_fields_set) and has_commit(project)
-    ours = opencode.managed and opencode.url is None and opencode.isolation != "shared"
-    able = ours and not settings.runners.unsandboxed and (open_ or worker.workspace == "place")
+    able = opencode.ours and opencode.isolation != "shared" and not settings.runners.unsandboxed
+    able = able and (open_ or worker.workspace == "place")
     if able and "sandbox" not in agents.model_fields_set:
         agents = agents.model_copy(update={"sandbox": "auto"})
     if open_:

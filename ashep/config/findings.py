@@ -63,19 +63,6 @@ class SourceFile:
     """Of the text's UTF-8 bytes."""
     root: Node
 
-    def place(self, path: KeyPath) -> Node:
-        """Find the file, line and key of a path, as a person would write it; a missing entry is where its parent is."""
-        node = self.root
-        for depth, part in enumerate(path):
-            found = node.child(part)
-            if found is None:
-                key = node
-                for missing in path[depth:]:
-                    key = Node(None, node.line, key.key_of(missing), node.file)
-                return key
-            node = found
-        return node
-
 
 @dataclass(frozen=True, slots=True)
 class FindingFactory:
@@ -94,8 +81,6 @@ class FindingFactory:
     ) -> Finding:
         """Say that something is wrong at a key."""
         source = self.sources.get(name)
-        if source is None:
-            place = SourceFile(Path(), "", "", Node(None, 1, "")).place(path)
-            return Finding(code, f"{name}.yaml", None, place.key or None, message, severity, story)
-        place = source.place(path)
-        return Finding(code, place.file or str(source.file), place.line, place.key or None, message, severity, story)
+        place = (source.root if source else Node(None, 1, "")).locate(path)
+        file, line = (place.file or str(source.file), place.line) if source else (f"{name}.yaml", None)
+        return Finding(code, file, line, place.key or None, message, severity, story)

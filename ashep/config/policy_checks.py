@@ -12,23 +12,15 @@ from ashep.core.analysis.soundness import analyse
 from ashep.core.issues.verification import claims
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.base_types import is_name
-from ashep.core.policy.checks import KINDS
+from ashep.core.policy.checks import CHECK_TYPES
 from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
 from ashep.core.policy.policies import CLOSE, PermissionRule, Phase, Policies, Policy
-from ashep.core.policy.runner_kinds import ACP, CLAUDE, OPENCODE
 from ashep.core.policy.runner_kinds import KINDS as RUNNERS
+from ashep.core.policy.runner_kinds import rules_of
 from ashep.core.policy.settings import Settings
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""
-
-
-_OF_OTHERS = {
-    CLAUDE: {"modes", "options", "instructions"},
-    ACP: {"options"},
-    "": {"command", "environment", "modes", "instructions"},
-}
-"""What of a runner's settings means nothing to its kind; the last are those of a class of the user's."""
 
 
 def own_classes(settings: Settings) -> Iterator[Problem]:
@@ -44,17 +36,17 @@ def own_classes(settings: Settings) -> Iterator[Problem]:
             yield "bad-name", path, "not a name: a letter, then letters, digits, _ or - (64 at most)"
         kind = runners.kind(name)
         if runner.type is None and kind not in RUNNERS:
-            known = nearest(name, (OPENCODE, *RUNNERS))
+            known = nearest(name, tuple(RUNNERS))
             yield "no-type", path, f"needs a `type`: a kind, or a class as package.module:Class{known}"
-        if kind == ACP and runner.command is None:
-            yield "no-command", path, "an agent that speaks ACP takes a `command`, as `[opencode, acp]`"
+        if rules_of(kind).needs and runner.command is None:
+            yield "no-command", path, rules_of(kind).needs
         if runner.instructions == "listed" and not settings.impact.agent_instructions:
             message = "no file is listed: name those that tell this agent how to work in `impact.agent_instructions`"
             yield "cannot-judge", (*path, "instructions"), message
-        for key in sorted(_OF_OTHERS[kind if kind in RUNNERS else ""] & runner.model_fields_set):
+        for key in sorted(rules_of(kind).ignores & runner.model_fields_set):
             yield "pointless-key", (*path, key), f"has no effect with {kind}; remove it"
     for name in settings.verification.types:
-        if name in KINDS:
+        if name in CHECK_TYPES:
             message = f"{name} is built in; give your type another name"
             yield "taken-name", ("verification", "types", name), message
 
@@ -112,19 +104,11 @@ def proof_declared(phase: Phase) -> tuple[str, ...]:
 def read_checks(root: Node) -> list[NodeProblem]:
     """Read the checks of all policies of a file, each by the model of its type, so that what is said is about that."""
     found: list[NodeProblem] = []
-    for policy in _below(root.child("policies")):
-        for phase in _below(policy.child("phases")):
-            checks = phase.child(KEY)
-            if checks is not None and isinstance(checks.value, list) and checks.value:
-                found += check_problems(checks.value)
+    for policy in root.locate(["policies"]).children:
+        for phase in policy.locate(["phases"]).children:
+            if checks := phase.locate([KEY]).items:
+                found += check_problems(checks)
     return found
-
-
-def _below(node: Node | None) -> Iterable[Node]:
-    value = node.value if node is not None else None
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def proof_of_phase(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
@@ -161,7 +145,7 @@ def checks_of_types(policies: Policies, settings: Settings) -> Iterator[Problem]
     known = settings.verification.types
     for phase, path in each_phase(policies):
         for place, check in enumerate(phase.checks):
-            if check.type not in KINDS and check.type not in known:
+            if check.type not in CHECK_TYPES and check.type not in known:
                 yield "unknown-type", (*path, KEY, place, "type"), unknown_type(check.type, tuple(known))
 
 

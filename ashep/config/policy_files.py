@@ -61,21 +61,20 @@ def _add(entries: dict[str, Node], file: Node) -> Iterator[YamlProblem]:
     else:
         yield from _misplaced(file)
         if not isinstance(policies.value, dict):
-            yield YamlProblem("wrong-type", "expected a mapping of policies", policies.line, policies.key, file.file)
+            yield policies.problem("wrong-type", "expected a mapping of policies")
             return
         new = policies.value
     for name, policy in new.items():
         if (known := entries.get(name)) is not None:
             message = f"there is a policy {name} already, in {known.file}:{known.line}; rename one of them"
-            yield YamlProblem("duplicate-policy", message, policy.line, policy.key or None, policy.file)
+            yield policy.problem("duplicate-policy", message)
         else:
             entries[name] = policy
 
 
 def _single(file: Node) -> Node | YamlProblem:
     if not isinstance(file.value, dict | list):
-        message = "expected a policy, or a mapping with `policies`"
-        return YamlProblem("wrong-type", message, file.line, None, file.file)
+        return file.problem("wrong-type", "expected a policy, or a mapping with `policies`")
     if not is_name(PurePath(file.file).stem):
         message = "the file's name is the policy's: a letter, then letters, digits, _ or - (64 at most); rename it"
         return YamlProblem("bad-name", message, None, None, file.file)
@@ -85,20 +84,17 @@ def _single(file: Node) -> Node | YamlProblem:
 
 
 def _misplaced(file: Node) -> Iterator[YamlProblem]:
-    for key, node in (file.value if isinstance(file.value, dict) else {}).items():
+    for key, node in file.entries.items():
         if key == "default_policy":
-            yield YamlProblem(
-                "misplaced-key", "belongs into policies.yaml; move it there", node.line, node.key, file.file
-            )
+            yield node.problem("misplaced-key", "belongs into policies.yaml; move it there")
         elif key not in _KEYS:
-            yield YamlProblem("unknown-key", f"unknown key{nearest(key, _KEYS)}", node.line, node.key, file.file)
+            yield node.problem("unknown-key", f"unknown key{nearest(key, _KEYS)}")
 
 
 def _without_short_forms(policy: Node) -> Node:
     """Write a policy that is a list of phases, and a phase that is a name, as mappings."""
-    entries: dict[str, Node] = policy.value if isinstance(policy.value, dict) else {}
     phases = policy if isinstance(policy.value, list) else policy.child("phases")
     if phases is None or not isinstance(phases.value, list):
         return policy
     items = [replace(item, value={"name": item}) if isinstance(item.value, str) else item for item in phases.value]
-    return replace(policy, value=entries | {"phases": replace(phases, value=items)})
+    return replace(policy, value=policy.entries | {"phases": replace(phases, value=items)})

@@ -8,7 +8,7 @@ words, a second document, and files too large or too deep are errors.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import yaml
@@ -37,21 +37,43 @@ class Node:
     file: str = ""
     """The file that it stands in; empty where the text is from nowhere."""
 
+    @property
+    def entries(self) -> "dict[str, Node]":
+        """Entries of a mapping; of any other value none."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def items(self) -> "list[Node]":
+        """Items of a list; of any other value none."""
+        return self.value if isinstance(self.value, list) else []
+
+    @property
+    def children(self) -> "list[Node]":
+        """Values of a mapping, or items of a list."""
+        return [*self.entries.values(), *self.items]
+
     def plain(self) -> Plain:
         """Give the value without the places."""
         if isinstance(self.value, dict):
             return {key: child.plain() for key, child in self.value.items()}
-        if isinstance(self.value, list):
-            return [child.plain() for child in self.value]
-        return self.value
+        return [child.plain() for child in self.value] if isinstance(self.value, list) else self.value
 
     def child(self, part: str | int) -> "Node | None":
         """Find an entry of a mapping or an item of a list."""
-        if isinstance(self.value, dict):
-            return self.value.get(part) if isinstance(part, str) else None
-        if isinstance(self.value, list) and isinstance(part, int) and part < len(self.value):
-            return self.value[part]
-        return None
+        if isinstance(part, str):
+            return self.entries.get(part)
+        return self.items[part] if part < len(self.items) else None
+
+    def locate(self, path: Sequence[str | int]) -> "Node":
+        """Find the value at a path; a missing value has the line of its parent."""
+        node = self
+        for part in path:
+            node = node.child(part) or Node(None, node.line, node.key_of(part), node.file)
+        return node
+
+    def problem(self, code: str, message: str) -> "YamlProblem":
+        """Make a problem of this value."""
+        return YamlProblem(code, message, self.line, self.key or None, self.file)
 
     def key_of(self, part: str | int) -> str:
         """Name an entry below this one, whether it is there or not."""
@@ -67,8 +89,8 @@ class YamlProblem:
 
     code: str
     message: str
-    line: int | None
-    key: str | None
+    line: int | None = None
+    key: str | None = None
     file: str = ""
     """Where that is another file than the one that is being read."""
 
@@ -90,14 +112,14 @@ def decode(raw: bytes) -> str:
     """Bytes of a file -> text without a byte order mark; raises `YamlUnreadable`."""
     if len(raw) > MAX_BYTES:
         raise YamlUnreadable(
-            YamlProblem("too-large", f"larger than {MAX_BYTES // 1024} KiB; is this the right file?", 1, None)
+            YamlProblem("too-large", f"larger than {MAX_BYTES // 1024} KiB; is this the right file?", 1)
         )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         message = f"not UTF-8 text (byte 0x{raw[error.start]:02x}); save the file as UTF-8"
-        raise YamlUnreadable(YamlProblem("encoding", message, line, None)) from error
+        raise YamlUnreadable(YamlProblem("encoding", message, line)) from error
 
 
 def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[YamlProblem]]:
@@ -114,7 +136,7 @@ def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[YamlProb
         position: object = getattr(error, "position", 0)
         at = position if isinstance(position, int) else 0
         message = f"a character that no text file holds (U+{ord(text[at]):04X}); is this the right file?"
-        problem = YamlProblem("encoding", message, text.count("\n", 0, at) + 1, None)
+        problem = YamlProblem("encoding", message, text.count("\n", 0, at) + 1)
     raise YamlUnreadable(replace(problem, line=(problem.line or 1) + above))
 
 
@@ -160,9 +182,7 @@ class _Reader:
         next(self.events)  # the end of the document
         event = next(self.events)
         if not isinstance(event, yaml.StreamEndEvent):
-            raise YamlUnreadable(
-                YamlProblem("documents", "a second document begins here; use one", self._line(event), None)
-            )
+            raise YamlUnreadable(YamlProblem("documents", "a second document begins here; use one", self._line(event)))
         return top
 
     def _node(self, event: yaml.Event, place: Node, depth: int) -> Node:
@@ -209,7 +229,7 @@ class _Reader:
             self.where = place.key
             if name in entries:
                 message = f"duplicate key, it stands on line {entries[name].line} already; keep one of them"
-                self.problems.append(YamlProblem("duplicate-key", message, line, below.key))
+                self.problems.append(below.problem("duplicate-key", message))
             else:
                 entries[name] = value
         return entries
@@ -224,7 +244,7 @@ class _Reader:
             raise self._fatal("merge-key", "a merge key (<<) is not allowed; write the values out", event, place)
         if plain and not isinstance(resolve(text), str):
             message = f'keys are words; write it in quotes: "{shorten(text)}"'
-            self.problems.append(YamlProblem("key", message, self._line(event), place.key_of(text)))
+            self.problems.append(YamlProblem("key", message, self._line(event), place.key_of(text), self.file))
         return text
 
     def _line(self, event: yaml.Event) -> int:

@@ -30,7 +30,7 @@ class Heartbeat:
             self._leases.keep_only(held)
             due = sorted(held, key=lambda issue: (-self._leases.age(issue), issue))
             if not due:
-                await self._shepherd.changed()
+                await self._shepherd.until(lambda _: bool(self._held()))
                 continue
             left = EVERY - self._leases.age(due[0])
             if left > 0:
@@ -47,7 +47,6 @@ class Heartbeat:
             await self._leases.renew(issue)
         except ClaimLost as error:
             why = str(error)[:300]
-            self._shepherd.tell(lambda world: lease_lost(world, issue, why, as_of))
-            await self._shepherd.changed()
+            await self._shepherd.ask(lambda world: lease_lost(world, issue, why, as_of))
         except TrackerError:
             await anyio.sleep(AGAIN)  # the looks tell that the tracker is away

@@ -5,8 +5,6 @@ A read that shows what is known already leaves nothing in the journal.
 
 from functools import partial
 
-import anyio
-
 from ashep.core.delivery.pull_requests import pull_read
 from ashep.core.facts.delivery import PullRequestSeen, Remark
 from ashep.core.state.delivery import Pull
@@ -36,13 +34,11 @@ class PullWatch:
         while True:
             waiting = self._waiting()
             if not waiting:
-                await self._shepherd.changed()
+                await self._shepherd.until(lambda _: bool(self._waiting()))
                 continue
             wait = await self._look(waiting)
-            looked_at = {flow.work.pull and flow.work.pull.seq for flow in waiting}
-            with anyio.move_on_after(wait):
-                while {flow.work.pull and flow.work.pull.seq for flow in self._waiting()} <= looked_at:
-                    await self._shepherd.changed()
+            looked_at = _pulls(waiting)
+            await self._shepherd.wait_while(lambda _, looked_at=looked_at: _pulls(self._waiting()) <= looked_at, wait)
 
     def _waiting(self) -> list[Flow]:
         world = self._shepherd.world
@@ -100,6 +96,10 @@ class PullWatch:
             remarks=tuple(Remark(one.id, one.kind, clean(one.by), one.bot) for one in fresh),
             log=log,
         )
+
+
+def _pulls(flows: list[Flow]) -> set[int | None]:
+    return {flow.work.pull and flow.work.pull.seq for flow in flows}
 
 
 def words(url: str, found: PullState, said: list[PullRequestComment]) -> str:

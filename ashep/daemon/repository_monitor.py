@@ -4,8 +4,6 @@ A cheap look comes before anything begins, and now and then. Once a call of git 
 and removed: if that fails too, the issue is not to blame.
 """
 
-import anyio
-
 from ashep.core.delivery.repository import awaited_merges, is_behind, is_in_trouble, repository_read
 from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.policy.settings import Settings
@@ -36,8 +34,8 @@ class RepositoryWatch:
         failures = 0
         while True:
             world = self._shepherd.world
-            if world.settings.worker.workspace == "shared" or world.tree is None:
-                await self._shepherd.changed()
+            if _is_shared(world):
+                await self._shepherd.wait_while(_is_shared)
                 continue
             merges = awaited_merges(world)
             try:
@@ -48,9 +46,10 @@ class RepositoryWatch:
             if not failures or (failures >= MOST_FAILURES and self._shepherd.world.repository is None):
                 await self._shepherd.ask(lambda now, seen=seen: repository_read(now, seen))
             wrong = bool(seen.fault or seen.error) or is_behind(self._shepherd.world)
-            with anyio.move_on_after(AGAIN if wrong else EVERY):
-                while _trouble(self._shepherd.world) <= self._tried and awaited_merges(self._shepherd.world) == merges:
-                    await self._shepherd.changed()
+            await self._shepherd.wait_while(
+                lambda now, merges=merges: _trouble(now) <= self._tried and awaited_merges(now) == merges,
+                AGAIN if wrong else EVERY,
+            )
 
     async def _look(self, world: World, merges: tuple[str, ...]) -> RepositorySeen:
         landing, checkup, trouble = world.settings.landing, self._checkups.of(world.settings), _trouble(world)
@@ -63,6 +62,10 @@ class RepositoryWatch:
         seen = await checkup.look(base, merges, thorough=thorough) if head is not None else RepositorySeen()
         self._tried, self._is_hidden = trouble, thorough and bool(seen.fault)
         return seen
+
+
+def _is_shared(world: World) -> bool:
+    return world.settings.worker.workspace == "shared" or world.tree is None
 
 
 def _trouble(world: World) -> Trouble:

@@ -199,20 +199,25 @@ class Monitor:
             self._last_live = self._clock.monotonic()
             with anyio.move_on_after(max(self._due - self._last_live, 0.0)):
                 # a session with a prompt under way may have shown a sign before that prompt was known as sent
-                while self._signed.isdisjoint(run.session for _, run in self._live()):
-                    await (self._shepherd.changed() if self._signed else self._woken.wait())
+                while not self._is_signed():
+                    await (self._shepherd.until(lambda _: self._is_signed()) if self._signed else self._woken.wait())
                     self._woken = anyio.Event()
+
+    def _is_signed(self) -> bool:
+        """Whether a sign was seen of a session with a prompt under way."""
+        return not self._signed.isdisjoint(run.session for _, run in self._live())
 
     async def _rest(self) -> None:
         """Wait until a prompt is out; end a managed server that had nothing to do for long."""
         if self._in_use():  # a run is being prepared, or brought to its end; or a person is there
-            await self._shepherd.changed()
+            await self._shepherd.wait_while(lambda _: self._in_use() and not self._live())
             self._last_live = self._clock.monotonic()
             return
-        left = self._idle_stop - (self._clock.monotonic() - self._last_live)
-        with anyio.move_on_after(max(left, 0.0) if not self._asleep else None) as waited:
-            await self._shepherd.changed()
-        if waited.cancelled_caught and not self._in_use():
+        left, asleep = self._idle_stop - (self._clock.monotonic() - self._last_live), self._asleep
+        await self._shepherd.wait_while(
+            lambda _: not self._in_use() and self._asleep == asleep, None if asleep else max(left, 0.0)
+        )
+        if not self._in_use() and not asleep:
             self._asleep = True
             instance = self._server.instance
             with suppress(RunnerError):  # one that does not end is found again when it is needed
@@ -230,7 +235,7 @@ class Monitor:
 
     async def _check(self) -> None:
         if not self._shepherd.world.is_up(self._name):  # or it was not started yet, which is no absence
-            await self._shepherd.changed()
+            await self._shepherd.wait_while(lambda world: not world.is_up(self._name) and bool(self._live()))
             return
         now, as_of, live = self._clock.monotonic(), self._shepherd.world.seq, self._live()
         signed = {run.session for _, run in live} & self._signed
@@ -338,7 +343,7 @@ class Monitor:
         """Look at the sessions that people took, now and then, and at once where something waits for a fresh look."""
         while True:
             if not self._takeovers() or not self._shepherd.world.is_up(self._name):
-                await self._shepherd.changed()
+                await self._shepherd.until(lambda world: bool(self._takeovers()) and world.is_up(self._name))
                 continue
             await self._look_at_people()
             with anyio.move_on_after(PEOPLE_EVERY):

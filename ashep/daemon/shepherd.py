@@ -48,7 +48,7 @@ class Shepherd:
         self._queued = self._taken_in = 0
         """How many were told, and how many of them the World holds."""
         self._told = anyio.Event()
-        self._changed = anyio.Event()
+        self._sleepers: list[tuple[Callable[[World], bool], anyio.Event]] = []
         self._group: TaskGroup | None = None
         self._under_way = 0
         self._stopping = False
@@ -81,13 +81,29 @@ class Shepherd:
 
     async def changed(self) -> None:
         """Return after the next batch."""
-        await self._changed.wait()
+        await self._sleep_until(lambda _: True)
+
+    async def until(self, holds: Callable[[World], bool]) -> None:
+        """Return once this holds, or held after a batch: the shepherd asks after each, and wakes only whom it concerns.
+
+        So a source says what it waits for, and cannot sleep through it.
+        """
+        if not holds(self.world):
+            await self._sleep_until(holds)
 
     async def wait_while(self, holds: Callable[[World], bool], longest: float | None = None) -> None:
-        """Return once this holds no more, which every batch may bring about; at most so many seconds later."""
+        """Return once this holds no more; at most so many seconds later."""
         with anyio.move_on_after(longest):
             while holds(self.world):
-                await self.changed()
+                await self._sleep_until(lambda world: not holds(world))
+
+    async def _sleep_until(self, holds: Callable[[World], bool]) -> None:
+        sleeper = (holds, anyio.Event())
+        self._sleepers.append(sleeper)
+        try:
+            await sleeper[1].wait()
+        finally:
+            self._sleepers.remove(sleeper)
 
     async def ask(self, *observations: Observation) -> list[Fact]:
         """Have something compared with the World, and give the facts that it came to once they are durable."""
@@ -99,8 +115,7 @@ class Shepherd:
 
         self.tell(observed)
         last = self._queued  # the next batch may be one that began without it
-        while self._taken_in < last:
-            await self.changed()
+        await self.until(lambda _: self._taken_in >= last)
         return facts
 
     @asynccontextmanager
@@ -118,6 +133,7 @@ class Shepherd:
             unanswered: list[commands.Command] = [command for flow in busy for command in flow.open]
             unanswered = sorted([*unanswered, *open_messages(self.world)], key=lambda one: one.key)
             await self._turn(first, everything=True)
+            self._wake()
             for command in unanswered:
                 self._start(command, probe=True)
             async with anyio.create_task_group() as turns:
@@ -145,7 +161,8 @@ class Shepherd:
             # one turn takes all that has queued: this is the group commit
             with anyio.CancelScope(shield=True):
                 await self._turn(told)
-            self._taken_in = last  # before anybody whom the batch woke goes on
+            self._taken_in = last
+            self._wake()
 
     async def _turn(self, told: Iterable[Fact | Observation], *, everything: bool = False) -> None:
         facts: list[Fact] = []
@@ -165,8 +182,12 @@ class Shepherd:
             for entry in entries:
                 if isinstance(entry.body, commands.Command):
                     self._start(entry.body, probe=False)
-        self._changed.set()
-        self._changed = anyio.Event()
+
+    def _wake(self) -> None:
+        """Wake those whom the batch concerns."""
+        for holds, event in self._sleepers:
+            if holds(self.world):
+                event.set()
 
     def _start(self, command: commands.Command, *, probe: bool) -> None:
         if self._group is None or self._stopping:
@@ -187,7 +208,7 @@ class Shepherd:
         while True:
             due = next_due(self.world)
             if due is None:
-                await self.changed()
+                await self.until(lambda world: next_due(world) is not None)
                 continue
             # not longer than that is due next: a turn may have come before this begins
             await self.sleep_while(lambda world, due=due: next_due(world) == due, due - self._ahead)

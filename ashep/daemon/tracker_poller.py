@@ -183,7 +183,6 @@ class Worker:
     async def _follow_world(self) -> None:
         """Look at once where our own writes may have made an issue ready."""
         while True:
-            before = self._shepherd.world
-            await self._shepherd.changed()
-            if before.ready_fresh and not self._shepherd.world.ready_fresh:
-                self._look_now.set()
+            await self._shepherd.until(lambda world: world.ready_fresh)
+            await self._shepherd.until(lambda world: not world.ready_fresh)
+            self._look_now.set()

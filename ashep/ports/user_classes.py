@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +29,7 @@ from pydantic import JsonValue
 from ashep.errors import AshepError, RunnerError, RunnerUnavailable, TrackerError, TrackerMissing, TrackerUnavailable
 from ashep.ports.clock import Clock
 from ashep.ports.project_imports import PROJECTS
-from ashep.ports.tracker import Tracker
+from ashep.ports.tracker import Annotations, Tracker
 
 __all__ = ["Context", "GuardedAdapter", "NotUsable", "load", "make", "misfits", "source"]
 
@@ -68,7 +68,7 @@ def load(dotted: str, port: type, project: Path) -> Callable[[Context], Any]:
     name, _, attribute = dotted.partition(":")
     PROJECTS.name(name, project)
     module = _module(name, project)
-    found = getattr(module, attribute, None)
+    found = reduce(lambda holder, part: getattr(holder, part, None), attribute.split("."), module)
     if found is None:
         known = ", ".join(sorted(key for key, _ in inspect.getmembers(module, inspect.isclass)))
         raise NotUsable(f"the module {name} ({module.__file__}) has no class {attribute}; it has {known or 'none'}")
@@ -176,12 +176,14 @@ def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
         given = inspect.signature(method)
     except (TypeError, ValueError):
         return None  # written in another language: it cannot be looked into
-    parameters = list(inspect.signature(wanted).parameters.values())[1:]
+    every = list(inspect.signature(wanted).parameters.values())[1:]
+    keywords = {parameter.name: object() for parameter in every if parameter.kind is parameter.KEYWORD_ONLY}
+    parameters = [parameter for parameter in every if parameter.name not in keywords]
     placed = [object()] * (len(parameters) + (not bound))
     required = [parameter for parameter in parameters if parameter.default is parameter.empty]
     for arguments in (placed, placed[: len(required) + (not bound)]):
         try:
-            given.bind(*arguments)
+            given.bind(*arguments, **keywords)
         except TypeError as error:
             return f"cannot be called as the port's ({error})"
     names = [parameter.name for parameter in list(given.parameters.values())[not bound :]]
@@ -216,7 +218,7 @@ class GuardedAdapter:
     def __init__(self, made: Any, dotted: str, port: type, bound: timedelta, redact: Callable[[str], str]) -> None:
         self._made, self._dotted, self._bound, self._redact = made, dotted, bound.total_seconds(), redact
         self._methods = dict(_methods(port))
-        self._of_tracker = port is Tracker
+        self._of_tracker = port in (Tracker, Annotations)
         self._owed: AshepError | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -282,9 +284,13 @@ def _is(answer: object, expected: Any) -> bool:
     if origin in (typing.Union, types.UnionType):
         return any(_is(answer, argument) for argument in arguments)
     if origin in (tuple, frozenset):
-        items = typing.cast("tuple[object, ...]", answer) if isinstance(answer, origin) else None
-        return items is not None and all(_is(item, arguments[0]) for item in items)
-    return isinstance(answer, expected)
+        if not isinstance(answer, origin):
+            return False
+        items = typing.cast("tuple[object, ...]", answer)
+        is_row = origin is tuple and Ellipsis not in arguments
+        kinds = arguments if is_row else (arguments[0],) * len(items)
+        return len(items) == len(kinds) and all(map(_is, items, kinds))
+    return isinstance(answer, origin or expected)
 
 
 def _without(answer: Any, redact: Callable[[str], str]) -> Any:
@@ -298,6 +304,10 @@ def _without(answer: Any, redact: Callable[[str], str]) -> Any:
         clean = [_without(item, redact) for item in items]
         same = all(new is old for new, old in zip(clean, items, strict=True))
         return items if same else (tuple(clean) if isinstance(answer, tuple) else frozenset(clean))
+    if isinstance(answer, list):
+        return [_without(item, redact) for item in typing.cast("list[object]", answer)]
+    if isinstance(answer, Mapping):
+        return {key: _without(value, redact) for key, value in typing.cast("Mapping[str, object]", answer).items()}
     if not is_dataclass(answer) or isinstance(answer, type):
         return answer
     known = {field.name: getattr(answer, field.name) for field in fields(answer)}

@@ -25,7 +25,7 @@ says whether the picture is complete.
 ``playback.db`` next to it holds Worlds at places of the journal, from which a moment of the past is folded. A server
 makes it, for itself and the commands alone.
 
-Modules: `schema` and `writer` (sqlmodel and SQLAlchemy), `issue_row` (an issue's), `projector`, `sqlite_reader`;
-`read_model`, the database caught up with, also where no daemon runs, by the journal as `journal_reader` has it;
-`checkpoints` and `playback`, which go back to a moment.
+Modules: `schema` and `writer` (sqlmodel and SQLAlchemy), `issue_row` (an issue's), `row_types` (their JSON),
+`projector`, `sqlite_reader`; `read_model`, the database caught up with, also where no daemon runs, by the journal as
+`journal_reader` has it; `checkpoints` and `playback`, which go back to a moment.
 """

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from ashep.core.analysis.answer_preview import answer_effects
@@ -12,6 +13,7 @@ from ashep.core.runs.requests import asked_now, question_of
 from ashep.core.state.delivery import Landing
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
+from ashep.store import row_types as types
 
 Row = dict[str, Any]
 
@@ -19,47 +21,50 @@ Row = dict[str, Any]
 def issue_row(world: World, issue: str) -> Row:
     """Make the row of an issue."""
     stands, flow = account(world, issue), world.flows[issue]
-    view = flow.issue
-    body = {
-        "status": view.status, "type": view.type, "priority": view.priority, "labels": view.labels,
-        "assignee": view.assignee, "blocked_by": view.blocked_by, "created_at": format_time(view.created_at),
+    view, workspace = flow.issue, flow.work.own
+    body: types.IssueBodyJson = {
+        "status": view.status, "type": view.type, "priority": view.priority, "labels": [*view.labels],
+        "assignee": view.assignee, "blocked_by": [*view.blocked_by], "created_at": format_time(view.created_at),
         "stage": flow.stage, "cycle": flow.counters.cycle, "visit": flow.visit, "attempt": flow.attempt,
         "runs": flow.counters.runs, "question": _question(world, flow), "verification": verification(flow),
-        "verification_log": looked_into(flow), "flags": flow.work.own.flags if flow.work.own is not None else (),
-        "files": asdict(flow.work.own.files) if flow.work.own is not None and flow.work.own.files is not None else None,
-        "landing": landing(flow), "tree": resting(flow),
-        "deadline": format_time(flow.run.deadline) if flow.run is not None and flow.run.deadline else None,
+        "verification_log": looked_into(flow), "flags": [*workspace.flags] if workspace is not None else [],
+        "files": types.FilesJson(**asdict(workspace.files)) if workspace is not None and workspace.files else None,
+        "landing": landing(flow), "tree": resting(flow), "deadline": time_or_none(flow.run and flow.run.deadline),
     }  # fmt: skip
     return {
         "issue": issue, "title": stands.title, "state": stands.state, "code": stands.code, "reason": stands.reason,
-        "since": format_time(stands.since) if stands.since else None, "phase": stands.phase, "policy": stands.policy,
-        "run": stands.run, "due": format_time(stands.due) if stands.due else None, "body": as_json(body),
+        "since": time_or_none(stands.since), "phase": stands.phase, "policy": stands.policy,
+        "run": stands.run, "due": time_or_none(stands.due), "body": as_json(body),
     }  # fmt: skip
 
 
-def _question(world: World, flow: Flow) -> Row | None:
+def time_or_none(time: datetime | None) -> str | None:
+    """Write a time as the tables hold it."""
+    return None if time is None else format_time(time)
+
+
+def _question(world: World, flow: Flow) -> types.QuestionJson | None:
     """The question that is open, of a phase, or of a run that waits in its session, and where answers to it lead."""
     question, pending = flow.question, asked_now(flow)
+    follows = [types.WayJson(**asdict(way)) for way in answer_effects(world, flow)]
     if pending is not None and flow.run is not None:
-        asks, asked = pending.request.asks, flow.run.asks.waits_since or flow.since
-        one = asks[0] if len(asks) == 1 else None  # of several each wants a line
-        told: Row = {"phase": flow.run.phase, "text": question_of(pending.request), "kind": "input"}
-        told |= {
-            "about": pending.request.kind,
-            "options": one.options if one else (),
-            "several": bool(one and one.several),
-        }
-    elif question is not None:
-        kind = "input" if question.leads_back else "approval"
-        asked, told = question.asked, {"phase": question.phase, "text": question.text, "kind": kind}
-        told |= {"about": question.about, "options": (), "several": False}
-    else:
+        asks, since = pending.request.asks, flow.run.asks.waits_since or flow.since
+        ask = asks[0] if len(asks) == 1 else None  # of several each wants a line
+        return {
+            "phase": flow.run.phase, "text": question_of(pending.request), "kind": "input",
+            "about": pending.request.kind, "options": [*ask.options] if ask else [],
+            "several": bool(ask and ask.several), "asked": time_or_none(since), "follows": follows,
+        }  # fmt: skip
+    if question is None:
         return None
-    follows = [asdict(way) for way in answer_effects(world, flow)]
-    return told | {"asked": format_time(asked) if asked else None, "follows": follows}
+    return {
+        "phase": question.phase, "text": question.text, "kind": "input" if question.leads_back else "approval",
+        "about": question.about, "options": [], "several": False, "asked": time_or_none(question.asked),
+        "follows": follows,
+    }  # fmt: skip
 
 
-def as_json(data: Row | list[Row]) -> str:
+def as_json(data: object) -> str:
     """Write a value as the tables hold it."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
@@ -67,14 +72,17 @@ def as_json(data: Row | list[Row]) -> str:
 _STEPS = ((IntegrateWork, "integrating"), (VerifyWork, "verifying"), (MoveBase, "moving"), (OpenPullRequest, "opening"))
 
 
-def verification(flow: Flow) -> Row | None:
+def verification(flow: Flow) -> types.VerificationJson | None:
     """Give what was last found about the work; None: nothing, and nothing was to be."""
-    evidence = flow.work.evidence
+    evidence, waived = flow.work.evidence, [*flow.work.waived]
     if evidence is None:
-        closed = flow.stage == "closed" and flow.code == "shepherd"
-        nothing: Row = {"commit": None, "tree": None, "changed": None, "isolated": None, "checks": (), "log": None}
-        return {"status": "unverified", **nothing, "waived": flow.work.waived} if closed else None
-    checks = [
+        if flow.stage != "closed" or flow.code != "shepherd":
+            return None
+        return {
+            "status": "unverified", "commit": None, "tree": None, "changed": None, "isolated": None, "checks": [],
+            "log": None, "waived": waived,
+        }  # fmt: skip
+    checks: list[types.CheckJson] = [
         {
             "check_id": result.check_id, "status": result.status, "message": result.message,
             "duration_ms": result.duration_ms,
@@ -84,49 +92,50 @@ def verification(flow: Flow) -> Row | None:
     ]  # fmt: skip
     return {
         "status": evidence.status, "commit": evidence.commit, "tree": evidence.tree, "changed": evidence.changed,
-        "isolated": evidence.isolated, "checks": checks, "log": evidence.log or None, "waived": flow.work.waived,
+        "isolated": evidence.isolated, "checks": checks, "log": evidence.log or None, "waived": waived,
     }  # fmt: skip
 
 
-def looked_into(flow: Flow) -> list[Row]:
+def looked_into(flow: Flow) -> list[types.LookedIntoJson]:
     """Give the verifications of the work, the oldest first."""
-    return [{**asdict(proof), "at": format_time(proof.at)} for proof in flow.work.proofs]
+    return [
+        {
+            "at": format_time(proof.at), "status": proof.status, "branch": proof.branch, "commit": proof.commit,
+            "tree": proof.tree, "criteria": proof.criteria, "passed": proof.passed, "failed": proof.failed,
+            "skipped": proof.skipped, "failures": [*proof.failures],
+        }
+        for proof in flow.work.proofs
+    ]  # fmt: skip
 
 
-def landing(flow: Flow) -> Row | None:
+def landing(flow: Flow) -> types.LandingJson | None:
     """Give how far the work is on its way to the base; None: it is not, or not yet."""
-    if flow.work.landing is not None and not flow.work.landing.landed:
-        onto, due = flow.work.landing.onto or flow.work.landing.into or None, flow.work.landing.due
-        commit = (
-            flow.work.pull.head if flow.work.pull is not None and flow.work.landing.asked else flow.work.landing.commit
-        )
-        made = {"onto": onto, "commit": commit or None, "due": format_time(due) if due else None}
-        return {"state": _state(flow, flow.work.landing), **made}
-    landed, own = flow.work.landed, flow.work.own
-    stays = own.head if own is not None and flow.stage == "closed" and flow.code == "shepherd" else ""
-    if flow.work.is_empty and (landed or stays):
+    way, landed, workspace = flow.work.landing, flow.work.landed, flow.work.own
+    if way is not None and not way.landed:
+        commit = flow.work.pull.head if flow.work.pull is not None and way.asked else way.commit
+        return {
+            "state": _state(flow, way), "onto": way.onto or way.into or None, "commit": commit or None,
+            "due": time_or_none(way.due),
+        }  # fmt: skip
+    by_us = flow.stage == "closed" and flow.code == "shepherd"
+    head = workspace.head if workspace is not None and by_us else ""
+    if flow.work.is_empty and (landed or head):
         return {"state": "unchanged", "onto": None, "commit": None, "due": None}
     if landed is not None:
         return {"state": "landed", "onto": landed[0], "commit": landed[1], "due": None}
-    if stays:
-        return {"state": "branch", "onto": None, "commit": stays, "due": None}
-    return None
+    return {"state": "branch", "onto": None, "commit": head, "due": None} if head else None
 
 
 def _state(flow: Flow, landing: Landing) -> str:
     if landing.due is not None:
         return "waits"
     idle = "queued" if landing.onto else "pull_request" if landing.asked else "branch"
-    return next((word for kind, word in _STEPS if any(isinstance(one, kind) for one in flow.open)), idle)
+    return next((word for kind, word in _STEPS if any(isinstance(command, kind) for command in flow.open)), idle)
 
 
-def resting(flow: Flow) -> Row | None:
+def resting(flow: Flow) -> types.RestingTreeJson | None:
     """Say when the tree of a closed issue goes by itself, and why it was kept before; None: it has none that does."""
-    rest = flow.work.own.rest if flow.work.own is not None and flow.stage == "closed" else None
-    if rest is None or flow.work.own is None:
+    workspace = flow.work.own if flow.stage == "closed" else None
+    if workspace is None or workspace.rest is None:
         return None
-    return {
-        "branch": flow.work.own.branch,
-        "due": format_time(rest.due) if rest.due is not None else None,
-        "why": rest.why,
-    }
+    return {"branch": workspace.branch, "due": time_or_none(workspace.rest.due), "why": workspace.rest.why}

@@ -5,6 +5,8 @@ the daemon draws. Where none runs the picture is drawn by the reader, *beside* t
 place only if still nobody runs: so that a reader never stands in the way of a daemon that starts.
 """
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 import fcntl
 import os
 import sqlite3
@@ -13,12 +15,15 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from ashep import __version__
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal.lock import Holder, holder
 from ashep.store.sqlite_reader import NAME, is_behind, open_read_only
+
+if TYPE_CHECKING:
+    from ashep.store import row_types
 
 LAG = 2.0
 """Seconds that a reader waits for a daemon's picture."""
@@ -163,7 +168,7 @@ def _put_in_place(drawn: Path, state: Path) -> bool:
 # --- next to it ----------------------------------------------------------------------------------------------------
 
 
-def disk_of(state: Path) -> str:
+def disk_of(state: Path) -> Literal["ok", "low"]:
     """Say whether there is room where the state folder lies."""
     from ashep.core.policy.disk_limits import is_low
     from ashep.journal.disk_reserve import free
@@ -174,7 +179,7 @@ def disk_of(state: Path) -> str:
         return "ok"
 
 
-def servers_of(state: Path) -> dict[str, Any]:
+def servers_of(state: Path) -> row_types.ServersSeenJson:
     """Count the agent servers that live where places have their own, and what they hold; nothing where none does."""
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     if not any(Path(home, "ashep").glob("*/servers/*/server.json")):  # what follows takes long to import
@@ -186,7 +191,7 @@ def servers_of(state: Path) -> dict[str, Any]:
     return {"servers": {"count": count, "bytes": held}} if count else {}
 
 
-def daemon_of(seen: ReadModel) -> dict[str, Any]:
+def daemon_of(seen: ReadModel) -> row_types.ProcessJson:
     """Say what is known of the daemon without the journal."""
     if seen.daemon is None:
         return {"running": False}

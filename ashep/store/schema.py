@@ -18,7 +18,8 @@ from ashep.core.resources.notices import targets
 from ashep.core.runs.run_record import RunRecord, run_of
 from ashep.core.state.holds import NO_PROVIDER
 from ashep.core.state.world import World
-from ashep.store.issue_row import Row, as_json
+from ashep.store import row_types as types
+from ashep.store.issue_row import Row, as_json, time_or_none
 
 FORM = 8
 """The version of the tables."""
@@ -116,29 +117,27 @@ def run_row(record: RunRecord, ended: int | None) -> Row:
     names = {*Runs.model_fields} - {"result", "verdict", "summary", "ended", "body"}
     row = record.model_dump(include=names)
     for name in (name for name in names if name.endswith("_at")):
-        row[name] = format_time(row[name]) if row[name] else None
-    said = {name: getattr(record.outcome, name, None) for name in ("result", "verdict", "summary")}
-    return row | said | {"ended": ended, "body": record.model_dump_json()}
+        row[name] = time_or_none(row[name])
+    outcome = {name: getattr(record.outcome, name, None) for name in ("result", "verdict", "summary")}
+    return row | outcome | {"ended": ended, "body": record.model_dump_json()}
 
 
 def marks_json(world: World) -> str:
     """Give the limits of more than one issue that were passed, whose period is not over."""
-    marks = [mark for mark in world.spending.marks if mark.until is None or mark.until > world.now]
-    return as_json(
-        [
-            {
-                "scope": mark.scope, "name": mark.name, "unit": mark.unit, "used": mark.used, "limit": mark.limit,
-                "reached": mark.hard, "until": format_time(mark.until) if mark.until else None,
-            }
-            for mark in marks
-        ]
-    )  # fmt: skip
+    marks: list[types.BudgetJson] = [
+        {
+            "scope": mark.scope, "name": mark.name, "unit": mark.unit, "used": mark.used, "limit": mark.limit,
+            "reached": mark.hard, "until": time_or_none(mark.until),
+        }
+        for mark in world.spending.marks
+        if mark.until is None or mark.until > world.now
+    ]  # fmt: skip
+    return as_json(marks)
 
 
 def limits_json(world: World) -> str:
     """Give each limit, and how much is used of those of more than one issue."""
-    budgets, rows = world.settings.budgets, list[Row]()
-    gauges = [*of_all(world)]
+    budgets, gauges = world.settings.budgets, [*of_all(world)]
     limits: tuple[tuple[Scope, Unit, float | None], ...] = (
         ("run", "tokens", budgets.run.tokens), ("run", "cost", budgets.run.cost),
         ("issue", "tokens", budgets.issue.tokens), ("issue", "cost", budgets.issue.cost),
@@ -146,31 +145,30 @@ def limits_json(world: World) -> str:
     gauges += [BudgetUsage(scope, "", unit, 0, limit) for scope, unit, limit in limits if limit]
     if budgets.runs_per_hour is not None:
         gauges.append(BudgetUsage("runs_per_hour", "", "runs", 0, budgets.runs_per_hour))
-    for gauge in gauges:
-        used, until = (
-            gauge.used if gauge.scope not in ("run", "issue") else None,
-            gauge.until and format_time(gauge.until),
-        )
-        rows.append({"scope": gauge.scope, "name": gauge.name, "unit": gauge.unit, "used": used, "limit": gauge.limit,
-                     "warn_at": budgets.warn_at * gauge.limit, "until": until})  # fmt: skip
+    rows: list[types.BudgetLimitJson] = [
+        {
+            "scope": gauge.scope, "name": gauge.name, "unit": gauge.unit,
+            "used": gauge.used if gauge.scope not in ("run", "issue") else None, "limit": gauge.limit,
+            "warn_at": budgets.warn_at * gauge.limit, "until": time_or_none(gauge.until),
+        }
+        for gauge in gauges
+    ]  # fmt: skip
     return as_json(rows)
 
 
 def notices_json(world: World) -> str:
     """Give the targets of `notify` that were not told something."""
-    known = targets(world.settings.notify)
-    return as_json(
-        [
-            {
-                "target": route.target, "error": route.error, "failures": route.tries, "given_up": route.given_up,
-                "since": format_time(route.since) if route.since else None,
-                "waiting": len(world.notices.of(route.target)),
-                "due": format_time(route.after) if route.after else None,
-            }
-            for route in sorted(world.notices.routes, key=lambda one: one.target)
-            if route.error and route.target in known
-        ]
-    )  # fmt: skip
+    names = targets(world.settings.notify)
+    notices: list[types.NoticeJson] = [
+        {
+            "target": route.target, "error": route.error, "failures": route.tries, "given_up": route.given_up,
+            "since": time_or_none(route.since), "waiting": len(world.notices.of(route.target)),
+            "due": time_or_none(route.after),
+        }
+        for route in sorted(world.notices.routes, key=lambda route: route.target)
+        if route.error and route.target in names
+    ]  # fmt: skip
+    return as_json(notices)
 
 
 def edit_json(world: World) -> str:
@@ -178,12 +176,15 @@ def edit_json(world: World) -> str:
     refused = world.files.refused
     if refused is None:
         return "null"
-    return as_json({"since": format_time(refused.since), "problems": refused.problems, "more": refused.more})
+    edit: types.RefusedJson = {
+        "since": format_time(refused.since), "problems": [*refused.problems], "more": refused.more,
+    }  # fmt: skip
+    return as_json(edit)
 
 
 def repository_json(world: World) -> str:
     """Give what was seen of the repository since the start, else null."""
-    return "null" if world.repository is None else as_json(asdict(world.repository))
+    return "null" if world.repository is None else as_json(types.RepositorySeenJson(**asdict(world.repository)))
 
 
 def runners_json(world: World) -> str:
@@ -192,14 +193,13 @@ def runners_json(world: World) -> str:
     return as_json([_of_runner(world, name) for name in names]) if names else "null"
 
 
-def _of_runner(world: World, name: str) -> dict[str, Any]:
-    known, seen = world.servers[name], world.seen[name]
-    recycling, since = known.recycling, known.since if seen.state == "up" else known.away
+def _of_runner(world: World, name: str) -> types.RunnerStandsJson:
+    server, sight = world.servers[name], world.seen[name]
     return {
-        "runner": name, "state": seen.state, "detail": seen.detail if seen.state != "up" else "",
-        "since": format_time(since) if since else None, "failures": known.failures,
-        "start_after": format_time(known.start_after) if known.start_after else None,
-        "recycling": recycling.why if recycling else None, "replaced": seen.replaced,
+        "runner": name, "state": sight.state, "detail": sight.detail if sight.state != "up" else "",
+        "since": time_or_none(server.since if sight.state == "up" else server.away), "failures": server.failures,
+        "start_after": time_or_none(server.start_after),
+        "recycling": server.recycling.why if server.recycling else None, "replaced": sight.replaced,
         "tracker_replaced": world.tracker.replaced if world.tracker else "",
     }  # fmt: skip
 
@@ -210,32 +210,35 @@ def outages_json(world: World) -> str:
         return "[]"
     flows = (world.flows[issue] for issue in world.indexes.unclosed)
     waiting = Counter(flow.held_by for flow in flows if flow.code in NO_PROVIDER)
-    return as_json(
-        [
-            {
-                "provider": outage.provider, "state": outage.kind, "why": outage.why,
-                "since": format_time(outage.since),
-                "until": format_time(outage.until) if outage.until else None, "tried": outage.tried_since is not None,
-                "waiting": waiting[outage.provider],
-            }
-            for outage in world.outages
-        ]
-    )  # fmt: skip
+    outages: list[types.OutageJson] = [
+        {
+            "provider": outage.provider, "state": outage.kind, "why": outage.why,
+            "since": format_time(outage.since), "until": time_or_none(outage.until),
+            "tried": outage.tried_since is not None, "waiting": waiting[outage.provider],
+        }
+        for outage in world.outages
+    ]  # fmt: skip
+    return as_json(outages)
 
 
 def quotas_json(world: World) -> str:
     """Give how much of its quota each login has used, as its provider said last."""
-    return as_json(
-        [
-            {
-                "runner": quota.runner, "provider": quota.quota.provider, "login": quota.quota.login,
-                "status": quota.quota.status, "window": quota.quota.window, "seen": format_time(quota.at),
-                "resets": format_time(quota.quota.resets) if quota.quota.resets else None,
-                "windows": [asdict(window) | {"resets": format_time(window.resets)} for window in quota.quota.windows],
-            }
-            for quota in world.quotas
-        ]
-    )  # fmt: skip
+    quotas: list[types.QuotaJson] = [
+        {
+            "runner": quota.runner, "provider": quota.quota.provider, "login": quota.quota.login,
+            "status": quota.quota.status, "window": quota.quota.window, "seen": format_time(quota.at),
+            "resets": time_or_none(quota.quota.resets),
+            "windows": [
+                {
+                    "name": window.name, "used": window.used, "resets": format_time(window.resets),
+                    "status": window.status,
+                }
+                for window in quota.quota.windows
+            ],
+        }
+        for quota in world.quotas
+    ]  # fmt: skip
+    return as_json(quotas)
 
 
 def entry_data(row: Row) -> dict[str, Any]:

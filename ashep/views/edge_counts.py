@@ -1,10 +1,16 @@
 """How often each edge of a policy was taken, counted from the records; what was counted once is not read again."""
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ashep.views import Data, Database
+
+if TYPE_CHECKING:
+    from ashep.views import json_types
 
 _TYPES = (
     "IssueTaken", "IssueAdopted", "RunEnded", "PersonAnswered", "PhaseEntered", "PersonAsked", "IssueFinished",
@@ -74,7 +80,7 @@ def _move(state: str, outcome: Data) -> str:
     return "" if state == "aborted" else "partial" if partial else state.replace("_", " ")
 
 
-def spread(edges: list[Data], taken: Counter[Edge]) -> list[Data]:
+def spread(edges: list[json_types.MoveJson], taken: Counter[Edge]) -> list[json_types.MoveJson]:
     """Give the edges with how often each was taken; a move that no edge has counts for the first that leads there."""
     found = Counter[int]()
     for (source, move, target), many in taken.items():
@@ -82,4 +88,4 @@ def spread(edges: list[Data], taken: Counter[Edge]) -> list[Data]:
         same = [place for place in ways if edges[place]["move"] == move]
         for place in (same or ways)[:1]:
             found[place] += many
-    return [edge | {"taken": found[place]} for place, edge in enumerate(edges)]
+    return [{**edge, "taken": found[place]} for place, edge in enumerate(edges)]

@@ -1,10 +1,16 @@
 """Evidence about an issue's work, and its way to the base, in words: for `ashep why`, `status`, `show` and `report`."""
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ashep.core.facts.delivery import CheckResult
-from ashep.views import Data
 from ashep.views.times import local
+
+if TYPE_CHECKING:
+    from ashep.store import row_types
+    from ashep.views import json_types
 
 SHORT = 12
 """Characters of a hash that a line shows."""
@@ -31,7 +37,7 @@ _LANDINGS = {
 }
 
 
-def kind_of(verification: Data | None) -> str:
+def kind_of(verification: row_types.VerificationJson | None) -> str:
     """Say what proof there is of a closed issue: `verified`, `waived` (a person let something pass), `unverified`.
 
     Checks that pass where nothing was changed verify no work, and neither do those that all passed before it.
@@ -43,7 +49,7 @@ def kind_of(verification: Data | None) -> str:
     return "waived" if verification["waived"] else "verified" if holds else "unverified"
 
 
-def in_short(verification: Data | None) -> str:
+def in_short(verification: json_types.ProofJson | None) -> str:
     """Say in a few words what was found, and of what, of what `counted` gives; empty: nothing is known."""
     if not verification:
         return ""
@@ -59,7 +65,7 @@ def in_short(verification: Data | None) -> str:
     return f"{verification['status']}: {passed}{tree}{before}{nothing}{let_pass}"
 
 
-def landing(stands: Data | None) -> str:
+def landing(stands: row_types.LandingJson | None) -> str:
     """Say how far the work is on its way; empty: it is on none."""
     if not stands:
         return ""
@@ -69,46 +75,52 @@ def landing(stands: Data | None) -> str:
     return _LANDINGS[stands["state"]].format(onto=onto, commit=commit, on=on) + due
 
 
-def counted(verification: Data | None) -> Data | None:
+def counted(verification: row_types.VerificationJson | None) -> json_types.ProofJson | None:
     """Give the evidence without what each check said."""
     if verification is None:
         return None
-    found = [one["status"] for one in verification["checks"]]
-    passed, skipped = found.count("passed"), found.count("skipped")
-    summary = {"total": len(found), "passed": passed, "failed": len(found) - passed - skipped, "skipped": skipped}
-    before = sum(one["status"] == "passed" and one["proves_nothing"] for one in verification["checks"])
-    told = {key: verification[key] for key in ("status", "tree", "changed", "waived")}
-    on_base = [f"{one['check_id']} {blame(one)}" for one in verification["checks"] if one["on_base"]]
-    return told | {"green_before": before, "on_base": on_base, "summary": summary}
+    checks = verification["checks"]
+    statuses = [check["status"] for check in checks]
+    passed, skipped = statuses.count("passed"), statuses.count("skipped")
+    failed = len(checks) - passed - skipped
+    return {
+        "status": verification["status"], "tree": verification["tree"], "changed": verification["changed"],
+        "waived": verification["waived"],
+        "green_before": sum(check["status"] == "passed" and check["proves_nothing"] for check in checks),
+        "on_base": [f"{check['check_id']} {blame(check)}" for check in checks if check["on_base"]],
+        "summary": {"total": len(checks), "passed": passed, "failed": failed, "skipped": skipped},
+    }  # fmt: skip
 
 
-def blame(check: Data) -> str:
+def blame(check: row_types.CheckJson) -> str:
     """Say why no work is to blame for what a check found; empty: that is not known."""
     return CheckResult("", check["status"], "", 0, cause=check["cause"], on_base=check["on_base"]).blame
 
 
-def changes(files: Data | None) -> Data | None:
+def changes(files: row_types.FilesJson | None) -> json_types.WorkChangesJson | None:
     """Say how many files a change touches, and lines; None: it is not known."""
     if files is None:
         return None
     added, removed = files.get("lines") or (None, None)
-    many = files["more"] + sum(len(files[kind]) for kind in ("created", "modified", "deleted"))
+    many = files["more"] + len(files["created"]) + len(files["modified"]) + len(files["deleted"])
     return {"files": many, "added": added, "removed": removed}
 
 
-def evidence(body: Data, text: Text) -> Data:
+def evidence(body: row_types.IssueBodyJson, text: Text) -> json_types.EvidenceJson:
     """Give an issue's evidence and landing for a program; what failed with what it printed, where that is kept."""
-    verification: Data | None = body.get("verification")
-    told = verification
+    verification = body.get("verification")
     if verification is not None and (log := verification["log"]):
-        told = verification | {"log": text(log)}
-    beside = {"verification_log": body.get("verification_log", []), "files": body.get("files")}
-    return {"verification": told, **beside, "flags": body.get("flags", []), "landing": body.get("landing")}
+        verification = verification.copy()
+        verification["log"] = text(log)
+    return {
+        "verification": verification, "verification_log": body.get("verification_log", []),
+        "files": body.get("files"), "flags": body.get("flags", []), "landing": body.get("landing"),
+    }  # fmt: skip
 
 
-def lines(told: Data) -> list[str]:
+def lines(told: json_types.EvidenceJson) -> list[str]:
     """Give evidence and landing as lines."""
-    verification: Data | None = told["verification"]
+    verification = told["verification"]
     said = [f"evidence: {in_short(counted(verification))}"] if verification else []
     if verification and verification["tree"]:
         sandbox = SANDBOX[verification["isolated"]]
@@ -122,7 +134,7 @@ def lines(told: Data) -> list[str]:
     return [*said, f"its work {way}"] if way else said
 
 
-def _check(one: Data, waived: list[str]) -> str:
+def _check(one: row_types.CheckJson, waived: list[str]) -> str:
     let_pass = " (a person let it pass)" if one["check_id"] in waived else ""
     nothing = " (it passed before any work, too)" if one["proves_nothing"] else ""
     nothing = f" (it {blame(one)}: no work is to blame)" if one["on_base"] else nothing

@@ -3,35 +3,27 @@
 `SENTENCES` and `SILENT` together name every kind of record; a test sees to that. A sentence is what happened and why.
 """
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 import json
 import sqlite3
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ashep.core.facts.command_descriptions import WORDS
 from ashep.views import Data, Database, evidence
 from ashep.views.status import STATES, told_since
 from ashep.views.times import local
 
+if TYPE_CHECKING:
+    from ashep.store import row_types
+    from ashep.views import json_types
+
 Said = tuple[str, str] | None
 """What happened, and the reason; None: not worth a line."""
 
 Text = Callable[[str], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class StoryLine:
-    """A line of the story."""
-
-    seq: int
-    at: str
-    type: str
-    fact: str
-    reason: str
-    trace: int
-    """The decision that led to the run that this is about; the record itself, where it is about none."""
-    decision: bool
-    """Whether it is one of ashep's."""
 
 
 @dataclass(slots=True)
@@ -333,7 +325,7 @@ SILENT = frozenset(
 # --- the story ----------------------------------------------------------------------------------------------------
 
 
-def why(database: Database | None, issue: str, text: Text) -> Data | None:
+def why(database: Database | None, issue: str, text: Text) -> json_types.StoryJson | None:
     """Tell the story of an issue; None: nothing is known of it. `text` reads a blob."""
     if database is None:
         return None
@@ -341,25 +333,27 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
     stands = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone()
     if not rows and stands is None:
         return None
-    telling, lines, words, shown = Telling(), list[StoryLine](), None, json.loads(stands["body"])
+    telling, lines, words = Telling(), list["json_types.SentenceJson"](), None
+    issue_body: row_types.IssueBodyJson = json.loads(stands["body"])
     for row in rows:
         body = json.loads(row["body"])
         words = body.get("text") if row["type"] in ("IssueClaimed", "IssueWritten") and body.get("text") else words
         if (line := _line(telling, row, body)) is not None:
             lines.append(line)
-    now = {key: stands[key] for key in ("state", "code", "reason", "since", "phase", "policy", "run", "due")}
     return {
-        "issue": issue,
-        "title": stands["title"],
-        "depends_on": _dependencies(database, shown, text(words) if words else None),
-        "kept_since": told_since(database, shown["created_at"]),
-        "story": [asdict(line) for line in lines],
-        **evidence.evidence(shown, text),
-        "now": now | {"under_way": sorted(set(telling.open.values()))},
-    }
+        "issue": issue, "title": stands["title"],
+        "depends_on": _dependencies(database, issue_body, text(words) if words else None),
+        "kept_since": told_since(database, issue_body["created_at"]), "story": lines,
+        **evidence.evidence(issue_body, text),
+        "now": {
+            "state": stands["state"], "code": stands["code"], "reason": stands["reason"], "since": stands["since"],
+            "phase": stands["phase"], "policy": stands["policy"], "run": stands["run"], "due": stands["due"],
+            "under_way": sorted(set(telling.open.values())),
+        },
+    }  # fmt: skip
 
 
-def _line(telling: Telling, row: sqlite3.Row, body: Data) -> StoryLine | None:
+def _line(telling: Telling, row: sqlite3.Row, body: Data) -> json_types.SentenceJson | None:
     kind: str = row["type"]
     run, key = body.get("run"), body.get("key")
     if kind == "RunPlanned":
@@ -379,22 +373,27 @@ def _line(telling: Telling, row: sqlite3.Row, body: Data) -> StoryLine | None:
     if said is None:
         return None
     seq: int = row["seq"]
-    trace = telling.traces.get(run or "", seq)
-    return StoryLine(seq, row["at"], kind, said[0], said[1], trace, row["kind"] == "decision")
+    return {
+        "seq": seq, "at": row["at"], "type": kind, "fact": said[0], "reason": said[1],
+        "trace": telling.traces.get(run or "", seq), "decision": row["kind"] == "decision",
+    }  # fmt: skip
 
 
-def _dependencies(database: Database, body: Data, words: str | None) -> list[Data]:
+def _dependencies(
+    database: Database, body: row_types.IssueBodyJson, words: str | None
+) -> list[json_types.DependencyJson]:
     """Give the issues that it depends on, of every kind, as its own words had them when it was last written to."""
-    found: list[Data] = [{"issue": other, "type": "blocks"} for other in body["blocked_by"]]
-    edges = json.loads(words).get("dependencies", ()) if words else ()
-    found += [{"issue": edge["on"], "type": edge["type"]} for edge in edges if edge["type"] != "blocks"]
-    for entry in found:
-        row = database.execute("SELECT state FROM issues WHERE issue = ?", [entry["issue"]]).fetchone()
-        entry["state"] = row["state"] if row else None
-    return found
+    edges = [(other, "blocks") for other in body["blocked_by"]]
+    known = json.loads(words).get("dependencies", ()) if words else ()
+    edges += [(edge["on"], edge["type"]) for edge in known if edge["type"] != "blocks"]
+    query = "SELECT (SELECT state FROM issues WHERE issue = ?) AS state"
+    return [
+        {"issue": other, "type": kind, "state": database.execute(query, [other]).fetchone()["state"]}
+        for other, kind in edges
+    ]
 
 
-def closing(told: Data) -> list[str]:
+def closing(told: json_types.StoryJson) -> list[str]:
     """Give the last lines: what it depends on, and how it stands now."""
     said = [
         f"{edge['type']}: {edge['issue']}" + (f" ({STATES[edge['state']]})" if edge["state"] else "")

@@ -4,13 +4,19 @@ A page of a list goes on behind the last entry of the one before, by what it is 
 meanwhile moves none, and the thousandth page costs what the first one does.
 """
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 import json
+import sqlite3
 from collections import Counter
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ashep.views import Data, Database, status
+
+if TYPE_CHECKING:
+    from ashep.views import json_types
 
 MOST = 500
 """Entries of a page, at most."""
@@ -32,13 +38,13 @@ def issues(
     text: str = "",
     after: str | None = None,
     limit: int = 100,
-) -> Data:
+) -> json_types.IssuesJson:
     """Give issues, those whose standing changed last first; `text` stands in an id or a title, whatever its case.
 
     `after` is what the page before gave as `next`. Raises `ValueError` where it is nothing of the kind.
     """
     if database is None:
-        return {"total": 0, "next": None, "items": []}
+        return {"seq": 0, "total": 0, "next": None, "items": []}
     where, values = list[str](), list[Any]()
     for column, wanted in (("state", state), ("phase", phase), ("policy", policy)):
         if wanted is not None:
@@ -58,7 +64,7 @@ def issues(
     query = f"SELECT * FROM issues{kept} ORDER BY coalesce(since, '') DESC, issue DESC LIMIT ?"
     rows = database.execute(query, [*values, limit + 1]).fetchall()
     last = f"{rows[limit - 1]['since'] or ''}|{rows[limit - 1]['issue']}" if len(rows) > limit else None
-    return {"total": total, "next": last, "items": [status.entry(row) for row in rows[:limit]]}
+    return {"seq": seq(database), "total": total, "next": last, "items": [status.entry(row) for row in rows[:limit]]}
 
 
 def runs(
@@ -69,13 +75,13 @@ def runs(
     agent: str | None = None,
     before: int | None = None,
     limit: int = 100,
-) -> Data:
+) -> json_types.RunsJson:
     """Give runs, the newest first, each as runs.jsonl has it; `before`: the `next` of the page before.
 
     `states` and `agents`: how many runs there would be of each, were it asked for in place of what is.
     """
     if database is None:
-        return {"total": 0, "states": {}, "agents": {}, "next": None, "items": []}
+        return {"seq": 0, "total": 0, "states": {}, "agents": {}, "next": None, "items": []}
     counts: dict[str, Counter[str]] = {"states": Counter(), "agents": Counter()}
     of = " WHERE issue = ?" if issue is not None else ""
     values: list[Any] = [issue] if issue is not None else []
@@ -93,7 +99,11 @@ def runs(
     query = f"SELECT trace, body FROM runs{kept} ORDER BY trace DESC LIMIT ?"
     rows = database.execute(query, [*values, limit + 1]).fetchall()
     last = rows[limit - 1]["trace"] if len(rows) > limit else None
-    return {"total": total, **counts, "next": last, "items": [json.loads(row["body"]) for row in rows[:limit]]}
+    items = [json.loads(row["body"]) for row in rows[:limit]]
+    return {
+        "seq": seq(database), "total": total, "states": counts["states"], "agents": counts["agents"], "next": last,
+        "items": items,
+    }  # fmt: skip
 
 
 # --- one issue's runs ---------------------------------------------------------------------------------------------
@@ -101,7 +111,7 @@ def runs(
 _ASKED = ("PersonAsked", "PersonAnswered", "IssueTaken", "IssueAdopted")
 
 
-def course(database: Database | None, issue: str) -> Data | None:
+def course(database: Database | None, issue: str) -> json_types.CourseJson | None:
     """Give an issue's runs, what people were asked between them, and what led from each to the next.
 
     Questions and answers are steps like runs: without them a review that approves seems to lead back to the work.
@@ -113,7 +123,7 @@ def course(database: Database | None, issue: str) -> Data | None:
     told: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])][::-1]
     marks = ", ".join("?" * len(_ASKED))
     query = f"SELECT seq, at, type, body FROM facts WHERE issue = ? AND type IN ({marks}) ORDER BY seq DESC LIMIT ?"
-    asked, begun = list[Data](), list[int]()
+    asked, begun = list["json_types.AskedJson"](), list[int]()
     for row in reversed(database.execute(query, [issue, *_ASKED, MOST]).fetchall()):
         body = json.loads(row["body"])
         if row["type"] == "PersonAsked":
@@ -123,29 +133,32 @@ def course(database: Database | None, issue: str) -> Data | None:
             })  # fmt: skip
         elif row["type"] == "PersonAnswered":
             if asked and asked[-1]["answer"] is None:
-                asked[-1] |= {"answer": body["answer"], "by": body["actor"], "answered": row["at"]}
+                asked[-1].update({"answer": body["answer"], "by": body["actor"], "answered": row["at"]})
         else:
             begun.append(row["seq"])
-    return {"runs": told, "asked": asked, "edges": _edges(told, asked, begun)}
+    return {"seq": seq(database), "runs": told, "asked": asked, "edges": _edges(told, asked, begun)}
 
 
-def _edges(runs: list[Data], asked: list[Data], begun: list[int]) -> list[Data]:
+def _edges(runs: list[Data], asked: list[json_types.AskedJson], begun: list[int]) -> list[json_types.StepJson]:
     """What led from each step to the next: `cycle` where the issue was taken again between them."""
-    steps = [(run["trace"], run["run"], run["phase"], run) for run in runs]
-    steps += [(one["seq"], f"#{one['seq']}", one["phase"], one) for one in asked]
+    outcomes: list[Data] = [run["outcome"] or {} for run in runs]
+    steps = [
+        (run["trace"], run["run"], run["phase"], str(outcome.get("verdict") or run["state"]), True)
+        for run, outcome in zip(runs, outcomes, strict=True)
+    ]
+    steps += [(one["seq"], f"#{one['seq']}", one["phase"], one["answer"] or "no answer", False) for one in asked]
     steps.sort(key=lambda step: step[0])
-    edges, known = list[Data](), dict[str, int]()
-    for (first, source, phase, step), (second, target, next_phase, _) in pairwise(steps):
+    edges, known = list["json_types.StepJson"](), dict[str, int]()
+    for (first, source, phase, why, is_run), (second, target, next_phase, _, _) in pairwise(steps):
         known.setdefault(phase, len(known))
+        kind: Literal["next", "retry", "back", "cycle"]
         if any(first < seq <= second for seq in begun):
             kind = "cycle"
-        elif "run" in step and next_phase == phase and not target.startswith("#"):
+        elif is_run and next_phase == phase and not target.startswith("#"):
             kind = "retry"
         else:
             kind = "back" if known.get(next_phase, len(known)) < known[phase] else "next"
-        outcome: Data = step.get("outcome") or {}
-        why = (step["answer"] or "no answer") if "question" in step else outcome.get("verdict") or step["state"]
-        edges.append({"source": source, "target": target, "kind": kind, "why": str(why)})
+        edges.append({"source": source, "target": target, "kind": kind, "why": why})
     return edges
 
 
@@ -158,7 +171,7 @@ _WANTED = ("PhaseEntered", "RetryScheduled", "RunWithdrawn")
 _PARTS = ("held", "starting", "length", "verified")
 
 
-def timeline(database: Database | None, now: datetime | None) -> Data:
+def timeline(database: Database | None, now: datetime | None) -> json_types.TimelineJson:
     """Give every run as columns, not rows, so that ten thousand are a few hundred kilobytes: in seconds since `epoch`.
 
     `length` of a run that goes on reaches to `at`: now, or (None) the last record, where no daemon goes on with it.
@@ -166,7 +179,7 @@ def timeline(database: Database | None, now: datetime | None) -> Data:
     `verified`: as far as that is known. `issues`, `states` and `agents` are what the columns count into.
     """
     names: dict[str, dict[str, int]] = {"issue": {}, "state": {}, "agent": {}}
-    columns: Data = {name: [] for name in ("run", "issue", "state", "agent", "begin", *_PARTS)}
+    columns: dict[str, list[int]] = {name: [] for name in ("issue", "state", "agent", "begin", *_PARTS)}
     wanted, verified = _moments(database)
     rows = database.execute(
         "SELECT run, issue, state, agent, planned_at, started_at, ended_at FROM runs ORDER BY trace"
@@ -179,14 +192,17 @@ def timeline(database: Database | None, now: datetime | None) -> Data:
         begin = _seconds(started_at) if started_at else planned
         end = _seconds(ended_at) if ended_at else at
         ready, checked = wanted.get(run, planned), verified.get(run, end)
-        columns["run"].append(run)
         for (name, seen), value in zip(names.items(), (issue, state, agent), strict=True):
             columns[name].append(seen.setdefault(value, len(seen)))
         columns["begin"].append(round(begin - epoch))
         for name, part in zip(_PARTS, (planned - ready, begin - planned, end - begin, checked - end), strict=True):
             columns[name].append(round(min(max(part, 0.0), _LONGEST)))
-    counted = {"issues": [*names["issue"]], "states": [*names["state"]], "agents": [*names["agent"]]}
-    return {"epoch": epoch, "at": at, **counted, **columns}
+    return {
+        "seq": seq(database), "epoch": epoch, "at": at, "issues": [*names["issue"]], "states": [*names["state"]],
+        "agents": [*names["agent"]], "run": [row["run"] for row in rows], "issue": columns["issue"],
+        "state": columns["state"], "agent": columns["agent"], "begin": columns["begin"], "held": columns["held"],
+        "starting": columns["starting"], "length": columns["length"], "verified": columns["verified"],
+    }  # fmt: skip
 
 
 def _moments(database: Database | None) -> tuple[dict[str, float], dict[str, float]]:
@@ -211,22 +227,27 @@ def _seconds(text: str) -> float:
 # --- records ------------------------------------------------------------------------------------------------------
 
 
-def records(database: Database | None, *, issue: str | None = None, after: int = 0, limit: int = 100) -> Data:
+def records(
+    database: Database | None, *, issue: str | None = None, after: int = 0, limit: int = 100
+) -> json_types.RecordsJson:
     """Give records of the journal behind a number, in order, an issue's alone or all."""
     if database is None:
-        return {"next": None, "items": []}
+        return {"seq": 0, "next": None, "items": []}
     kept, values = (" AND issue = ?", [issue]) if issue is not None else ("", [])
     query = f"SELECT * FROM facts WHERE seq > ?{kept} ORDER BY seq LIMIT ?"
     rows = database.execute(query, [after, *values, limit + 1]).fetchall()
     last = rows[limit - 1]["seq"] if len(rows) > limit else None
-    return {"next": last, "items": [_record(dict(row)) for row in rows[:limit]]}
+    return {"seq": seq(database), "next": last, "items": [_record(row) for row in rows[:limit]]}
 
 
-def record(database: Database | None, number: int) -> Data | None:
+def record(database: Database | None, number: int) -> json_types.RecordJson | None:
     """Give one record; None: there is none of this number, or not any more."""
     row = database.execute("SELECT * FROM facts WHERE seq = ?", [number]).fetchone() if database else None
-    return _record(dict(row)) if row else None
+    return _record(row) if row else None
 
 
-def _record(row: Data) -> Data:
-    return row | {"body": json.loads(row["body"])}
+def _record(row: sqlite3.Row) -> json_types.RecordJson:
+    return {
+        "seq": row["seq"], "at": row["at"], "kind": row["kind"], "type": row["type"], "issue": row["issue"],
+        "run": row["run"], "body": json.loads(row["body"]),
+    }  # fmt: skip

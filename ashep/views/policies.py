@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ashep.config import ConfigErrors, check, errors_of, examine
+from ashep.config import ConfigErrors, check, errors_of, examine, policy_files
+from ashep.config.files import policies_in
 from ashep.core.analysis.soundness import analyse
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Settings
 from ashep.core.state.world import World
 from ashep.errors import UsageError
-from ashep.views import Data, edge_counts, policy_graph
+from ashep.views import edge_counts, json_types, policy_graph
 from ashep.views.policy_graph import PolicyGraph
 
 
@@ -23,9 +24,9 @@ class PolicyGraphs:
     folder: Path
     """`.agent-shepherd`."""
     _of: object = None
-    _told: dict[str, Data] = field(default_factory=dict[str, Data])
+    _told: dict[str, json_types.LivePolicyJson] = field(default_factory=dict[str, json_types.LivePolicyJson])
 
-    def all(self) -> dict[str, Data]:
+    def all(self) -> dict[str, json_types.LivePolicyJson]:
         """Give each policy by its name, in the order of the file. Raises `ConfigErrors`."""
         files = [self.folder / f"{name}.yaml" for name in ("config", "agents", "policies")]
         of = [(file.stat().st_mtime_ns, file.stat().st_size) if file.exists() else None for file in files]
@@ -37,18 +38,36 @@ class PolicyGraphs:
 
 
 @dataclass
+class PolicyNames:
+    """The names of a project's policies, read again when a file of theirs has changed."""
+
+    folder: Path
+    """`.agent-shepherd`."""
+    _of: object = None
+    _names: tuple[str, ...] = ()
+
+    def all(self) -> tuple[str, ...]:
+        """Give them in the order of the files, which are read for that without the others. Raises `ConfigErrors`."""
+        files = [self.folder / "policies.yaml", *sorted((self.folder / policy_files.FOLDER).glob("*"))]
+        of = [(file, file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()]
+        if of != self._of:
+            self._names, self._of = tuple(policies_in(self.folder).policies), of
+        return self._names
+
+
+@dataclass
 class PastPolicyGraphs:
     """Policies as they were in force, as JSON; of the last ones that were asked for they are drawn once."""
 
     _of: object = None
-    _told: dict[str, Data] = field(default_factory=dict[str, Data])
+    _told: dict[str, json_types.LivePolicyJson] = field(default_factory=dict[str, json_types.LivePolicyJson])
 
-    def all(self, world: World) -> dict[str, Data]:
+    def all(self, world: World) -> dict[str, json_types.LivePolicyJson]:
         """Give each policy of a World by its name, in the order of the file."""
         of = (world.policies, world.agents, world.settings)
         if of != self._of:
             policies, agents, settings = of
-            told: dict[str, Data] = {}
+            told: dict[str, json_types.LivePolicyJson] = {}
             if policies and agents:
                 told = {
                     policy: policy_graph.as_json(drawn(policies, agents, settings, policy, {}))
@@ -58,15 +77,19 @@ class PastPolicyGraphs:
         return self._told
 
 
-def counted(told: Data, stands: Mapping[str, Mapping[str, int]], went: Counter[edge_counts.Edge] | None) -> Data:
+def counted(
+    told: json_types.LivePolicyJson,
+    stands: Mapping[str, dict[json_types.State, int]],
+    went: Counter[edge_counts.Edge] | None,
+) -> json_types.LivePolicyJson:
     """Give a policy with how many issues are where, in which state, and how often each edge was taken, where known."""
-    phases = [
-        one if one["issues"] is None else one | {"issues": sum(there.values()), "states": there}
-        for one in told["phases"]
-        for there in (stands.get(one["name"], {}),)
-    ]
-    return told | {
-        "phases": phases,
+    return {
+        **told,
+        "phases": [
+            phase if phase["issues"] is None else {**phase, "issues": sum(there.values()), "states": there}
+            for phase in told["phases"]
+            for there in (stands.get(phase["name"], {}),)
+        ],
         "edges": told["edges"] if went is None else edge_counts.spread(told["edges"], went),
     }
 

@@ -3,13 +3,18 @@
 Drawn from the edges that the checker found (`ashep.core.analysis.soundness`), so that a picture shows what is checked.
 """
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ashep.core.analysis.soundness import Defect, PolicyEdge
-from ashep.views import Data, Database
+from ashep.views import Database
+
+if TYPE_CHECKING:
+    from ashep.views import json_types
 
 Severity = Literal["error", "warning"]
 Kind = Literal["agent", "human", "end"]
@@ -63,7 +68,7 @@ class PolicyGraph:
     name: str
     boxes: tuple[GraphNode, ...]
     arrows: tuple[Arrow, ...]
-    findings: tuple[Data, ...]
+    findings: tuple[json_types.FindingJson, ...]
 
 
 def picture(
@@ -113,13 +118,13 @@ def _worst(findings: Collection[Defect]) -> Severity | None:
     return "error" if "error" in marks else marks[0] if marks else None
 
 
-def _told(finding: Defect) -> Data:
+def _told(finding: Defect) -> json_types.FindingJson:
     return {"code": finding.code, "severity": finding.severity, "phase": finding.phase, "message": finding.message}
 
 
-def stands(database: Database | None, policy: str) -> dict[str, dict[str, int]]:
+def stands(database: Database | None, policy: str) -> dict[str, dict[json_types.State, int]]:
     """Count the issues under a policy by where they are (a phase, `park` or `close`), and there by their state."""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, dict[json_types.State, int]] = {}
     if database is None:
         return found
     known = "SELECT state, phase, count(*) AS many FROM issues WHERE policy = ? GROUP BY state, phase"
@@ -185,7 +190,7 @@ def _moves(arrow: Arrow) -> str:
     return "any failure" if set(arrow.moves) == FAILURES else ", ".join(arrow.moves)
 
 
-def _line(finding: Data) -> str:
+def _line(finding: json_types.FindingJson) -> str:
     where = f"{finding['phase']}: " if finding["phase"] else ""
     return " ".join(f"{finding['severity']} {finding['code']}: {where}{finding['message']}".split())
 
@@ -231,29 +236,21 @@ def text(drawn: PolicyGraph) -> list[tuple[str, str | None]]:
     return lines + [(_line(finding), finding["severity"]) for finding in drawn.findings]
 
 
-def as_json(drawn: PolicyGraph) -> Data:
+def as_json(drawn: PolicyGraph) -> json_types.LivePolicyJson:
     """Give it as JSON."""
-    phases = [
+    phases: list[json_types.PhaseJson] = [
         {
-            "name": box.name,
-            "kind": box.kind,
-            "capabilities": box.needs,
-            "issues": box.issues,
-            "findings": box.codes,
-            "states": None,
+            "name": box.name, "kind": box.kind, "capabilities": [*box.needs], "issues": box.issues,
+            "findings": [*box.codes], "states": None,
         }
         for box in drawn.boxes
-    ]
-    edges = [
+    ]  # fmt: skip
+    edges: list[json_types.MoveJson] = [
         {
-            "source": arrow.source,
-            "move": move,
-            "target": arrow.target,
-            "kind": arrow.kind,
-            "findings": arrow.codes,
-            "taken": None,
+            "source": arrow.source, "move": move, "target": arrow.target, "kind": arrow.kind,
+            "findings": [*arrow.codes], "taken": None,
         }
         for arrow in drawn.arrows
         for move in arrow.moves
-    ]
-    return {"policy": drawn.name, "phases": phases, "edges": edges, "findings": drawn.findings}
+    ]  # fmt: skip
+    return {"policy": drawn.name, "phases": phases, "edges": edges, "findings": [*drawn.findings]}

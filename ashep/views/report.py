@@ -4,16 +4,23 @@ Lines are made of the journal's facts, as the database shows them; where an issu
 line's numbers are those of the facts that say what it says: `ashep why` and the journal tell the rest.
 """
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from ashep.core.facts.command_descriptions import REFUSES
 from ashep.core.policy.runner_kinds import OPENCODE, spoken
 from ashep.views import Data, Database, evidence
 from ashep.views.times import local, stamp
 from ashep.views.usage import money
+
+if TYPE_CHECKING:
+    from ashep.store import row_types
+    from ashep.views import json_types
 
 SECTIONS = {
     "closed": "Closed",
@@ -56,38 +63,43 @@ def default_since(database: Database | None, now: datetime) -> str:
     return stamp(here.replace(hour=EVENING, minute=0, second=0, microsecond=0).astimezone())
 
 
-def report(database: Database | None, since: str, now: datetime) -> Data:
-    """Tell what happened since a time (as the database writes times), and how everything stands."""
-    told: Data = {"since": since, "until": stamp(now), "sections": {name: [] for name in SECTIONS}}
-    told["closes"] = dict.fromkeys(evidence.KINDS, 0)
+def report(database: Database | None, since: str, now: datetime, journal: str = "") -> json_types.NightReportJson:
+    """Tell what happened since a time (as the database writes times), and how everything stands.
+
+    `journal`: the head of the journal's chain.
+    """
+    told: json_types.NightReportJson = {
+        "since": since, "until": stamp(now), "sections": {name: [] for name in SECTIONS},
+        "closes": dict.fromkeys(evidence.KINDS, 0), "journal": journal,
+    }  # fmt: skip
     if database is None:
         return told
     kinds = ", ".join("?" * len(_HAPPENED))
     query = f"SELECT seq, at, type, issue, run, body FROM facts WHERE seq >= ? AND type IN ({kinds}) ORDER BY seq"
     found = database.execute(query, [_first(database, since), *_HAPPENED])
     rows = [dict(row) | {"body": json.loads(row["body"])} for row in found]
-    issues = [(row, json.loads(row["body"])) for row in database.execute("SELECT * FROM issues")]
-    sections: dict[str, Iterable[Data]] = {
-        "closed": _closed(database, rows, {row["issue"]: row for row, _ in issues}),
-        "waiting": _waiting(database, issues),
-        "parked": _parked(database, issues),
-        "going_on": _going_on(database, issues),
-        "cost": _cost(database, since),
-        "limits": _limits(rows),
-        "servers": _servers(database, rows),
-        "findings": _findings(rows),
-        "notices": _notices(rows),
+    issues: Issues = [(row, json.loads(row["body"])) for row in database.execute("SELECT * FROM issues")]
+    closed = list(_closed(database, rows, {row["issue"]: row for row, _ in issues}))
+    told["sections"] = {
+        "closed": [*closed],
+        "waiting": [*_waiting(database, issues)],
+        "parked": [*_parked(database, issues)],
+        "going_on": [*_going_on(database, issues)],
+        "cost": [*_cost(database, since)],
+        "limits": [*_limits(rows)],
+        "servers": [*_servers(database, rows)],
+        "findings": [*_findings(rows)],
+        "notices": [*_notices(rows)],
     }
-    told["sections"] = {name: list(sections[name]) for name in SECTIONS}
-    told["closes"] = _closes(told["sections"]["closed"], issues)
+    told["closes"] = _closes(closed, issues)
     return told
 
 
-def _line(text: str, *seqs: int, issue: str | None = None, at: str | None = None) -> Data:
+def _line(text: str, *seqs: int, issue: str | None = None, at: str | None = None) -> json_types.LineJson:
     return {"text": " ".join(text.split()), "issue": issue, "at": at, "seqs": sorted({*seqs})}
 
 
-Issues = list[tuple[sqlite3.Row, Data]]
+Issues = list[tuple[sqlite3.Row, "row_types.IssueBodyJson"]]
 
 # --- what happened --------------------------------------------------------------------------------------------------
 
@@ -118,7 +130,7 @@ def _newest(database: Database, issue: str, kinds: tuple[str, ...], before: int 
     return dict(row) | {"body": json.loads(row["body"])} if row else None
 
 
-def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]) -> Iterator[Data]:
+def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]) -> Iterator[json_types.LineJson]:
     """Each issue that was closed since and still is, by its last closing."""
     last = {row["issue"]: row for row in rows if row["type"] == "IssueClosed"}
     for issue, row in last.items():
@@ -131,7 +143,7 @@ def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]
             continue
         if (decided := _newest(database, issue, ("IssueFinished",), row["seq"])) is not None:
             said, seqs = decided["body"]["why"], [*seqs, decided["seq"]]
-        shown = json.loads(issues[issue]["body"])
+        shown: row_types.IssueBodyJson = json.loads(issues[issue]["body"])
         found, way = (
             evidence.in_short(evidence.counted(shown.get("verification"))),
             evidence.landing(shown.get("landing")),
@@ -142,7 +154,7 @@ def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]
         yield _line(text, *seqs, issue=issue, at=row["at"])
 
 
-def _closes(lines: Iterable[Data], issues: Issues) -> Data:
+def _closes(lines: Iterable[json_types.LineJson], issues: Issues) -> dict[str, int]:
     """Count what ashep closed by the proof that there was of it; what somebody else closed is none of these."""
     told = {line["issue"] for line in lines}
     ours = (body for row, body in issues if row["issue"] in told and row["code"] == "shepherd")
@@ -150,7 +162,7 @@ def _closes(lines: Iterable[Data], issues: Issues) -> Data:
     return {kind: kinds.count(kind) for kind in evidence.KINDS}
 
 
-def _limits(rows: list[Data]) -> Iterator[Data]:
+def _limits(rows: list[Data]) -> Iterator[json_types.LineJson]:
     for row in rows:
         if row["type"] in ("BudgetWarned", "BudgetReached"):
             until = row["body"].get("until")
@@ -173,7 +185,7 @@ def _provider(body: Data) -> str:
     return f"{name} {words[body['kind']]}{end}: {body['why']}"
 
 
-def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
+def _servers(database: Database, rows: list[Data]) -> Iterator[json_types.LineJson]:
     first = rows[0]["seq"] if rows else 0
     instances, started = _lives_before(database, first), _daemon_before(database, first)
     newest = next((row for row in reversed(rows) if row["type"] == "RepositorySeen"), None)
@@ -231,7 +243,7 @@ def _daemon_before(database: Database, seq: int) -> str:
     return f"process {json.loads(row['body'])['pid']}" if row and row["type"] == "DaemonStarted" else ""
 
 
-def _findings(rows: list[Data]) -> Iterator[Data]:
+def _findings(rows: list[Data]) -> Iterator[json_types.LineJson]:
     """What the last audit found, where there was one since."""
     audits = [row for row in rows if row["type"] == "AccountAudited"]
     for row in audits[-1:]:
@@ -240,7 +252,7 @@ def _findings(rows: list[Data]) -> Iterator[Data]:
             yield _line(f"{one['code']}: {about}{one['what']}", row["seq"], issue=one["issue"], at=row["at"])
 
 
-def _notices(rows: list[Data]) -> Iterator[Data]:
+def _notices(rows: list[Data]) -> Iterator[json_types.LineJson]:
     """Failures in a row to tell a target are one line; what it was never told is another."""
     failing: dict[str, list[Data]] = {}
     for row in rows:
@@ -257,7 +269,7 @@ def _notices(rows: list[Data]) -> Iterator[Data]:
         yield from _failures(target, failed)
 
 
-def _failures(target: str, rows: list[Data]) -> Iterator[Data]:
+def _failures(target: str, rows: list[Data]) -> Iterator[json_types.LineJson]:
     if rows:
         times = "once" if len(rows) == 1 else f"{len(rows)} times in a row"
         text = f"{target} was not told, {times}: {rows[-1]['body']['error']}"
@@ -267,7 +279,7 @@ def _failures(target: str, rows: list[Data]) -> Iterator[Data]:
 # --- how everything stands ------------------------------------------------------------------------------------------
 
 
-def _waiting(database: Database, issues: Issues) -> Iterator[Data]:
+def _waiting(database: Database, issues: Issues) -> Iterator[json_types.LineJson]:
     for row, body in _by_value(issues, "person"):
         taken = row["code"] in ("paused", "pull_request")
         kinds = {"paused": _TAKEN, "pull_request": _OPENED}.get(row["code"], _ASKED)
@@ -279,13 +291,13 @@ def _waiting(database: Database, issues: Issues) -> Iterator[Data]:
         yield _stands(row, text, fact)
 
 
-def _parked(database: Database, issues: Issues) -> Iterator[Data]:
+def _parked(database: Database, issues: Issues) -> Iterator[json_types.LineJson]:
     for row, body in _by_value(issues, "parked"):
         text = f"{row['issue']} (P{body['priority']}, {row['title']}): {row['code']}: {row['reason']}"
         yield _stands(row, text, _newest(database, row["issue"], _PARKED))
 
 
-def _going_on(database: Database, issues: Issues) -> Iterator[Data]:
+def _going_on(database: Database, issues: Issues) -> Iterator[json_types.LineJson]:
     for row, body in _by_value(issues, "running", "time"):
         fact, more = _newest(database, row["issue"], _GOES_ON), list[int]()
         if str(row["code"]).startswith(_RUNNER_AWAY):
@@ -303,11 +315,11 @@ def _by_value(issues: Issues, *states: str) -> Issues:
     return sorted(chosen, key=lambda one: (one[0]["state"], one[1]["priority"], one[0]["since"] or "", one[0]["issue"]))
 
 
-def _stands(row: sqlite3.Row, text: str, fact: Data | None, *more: int) -> Data:
+def _stands(row: sqlite3.Row, text: str, fact: Data | None, *more: int) -> json_types.LineJson:
     return _line(text, *([fact["seq"]] if fact else []), *more, issue=row["issue"], at=row["since"])
 
 
-def _cost(database: Database, since: str) -> Iterator[Data]:
+def _cost(database: Database, since: str) -> Iterator[json_types.CostLineJson]:
     """What runs used that ended since or are under way, by provider, each on the reads that said so."""
     query = "SELECT run, provider FROM runs WHERE state != 'withdrawn' AND (ended_at IS NULL OR ended_at >= ?)"
     found: dict[str, tuple[int, int, float, list[int]]] = {}
@@ -320,7 +332,7 @@ def _cost(database: Database, since: str) -> Iterator[Data]:
         found[name] = (runs + 1, tokens, round(cost, 9), [*seqs, *(seq for turn in used.values() for seq in turn[2])])
     for name, (runs, tokens, cost, seqs) in sorted(found.items(), key=lambda one: (-one[1][2], -one[1][1], one[0])):
         text = f"{name}: {runs} run{'' if runs == 1 else 's'}, {tokens} tokens, cost {money(cost)}"
-        yield _line(text, *seqs) | {"provider": name, "runs": runs, "tokens": tokens, "cost": cost}
+        yield {**_line(text, *seqs), "provider": name, "runs": runs, "tokens": tokens, "cost": cost}
 
 
 def _turns(database: Database, run: str) -> dict[int, tuple[int, float, list[int]]]:
@@ -343,7 +355,7 @@ def _turns(database: Database, run: str) -> dict[int, tuple[int, float, list[int
 # --- as text --------------------------------------------------------------------------------------------------------
 
 
-def lines(told: Data, when: Callable[[str], str] = local) -> Iterator[tuple[str, str]]:
+def lines(told: json_types.NightReportJson, when: Callable[[str], str] = local) -> Iterator[tuple[str, str]]:
     """Give the report as lines, each with what it is: `title`, `heading`, `line` or `nothing`."""
     yield f"since {when(told['since'])}, until {when(told['until'])}", "title"
     for name, heading in SECTIONS.items():
@@ -353,11 +365,11 @@ def lines(told: Data, when: Callable[[str], str] = local) -> Iterator[tuple[str,
             yield f"{line['text']} {numbers(line['seqs'])}".rstrip(), "line"
         if not section:
             yield "nothing", "nothing"
-    if told.get("journal"):
+    if told["journal"]:
         yield f"the journal's head: {told['journal']} (`ashep journal verify --head`)", "nothing"
 
 
-def _proofs(section: str, closes: Data) -> str:
+def _proofs(section: str, closes: dict[str, int]) -> str:
     """Say how many closed issues were verified; nothing where none was, as in a shared work tree."""
     if section != "closed" or not (closes["verified"] or closes["waived"]):
         return ""
@@ -374,7 +386,7 @@ def numbers(seqs: list[int]) -> str:
     return f"[{' '.join([*shown, *more])}]"
 
 
-def markdown(told: Data) -> Iterator[str]:
+def markdown(told: json_types.NightReportJson) -> Iterator[str]:
     """Give the report as lines of Markdown; what people and agents wrote cannot act in it."""
     for text, kind in lines(told):
         safe = "".join(f"\\{char}" if char in "\\`*_<>[]#|~" else char for char in text)

@@ -1,13 +1,18 @@
 """Runs: `ashep runs` and `ashep show`."""
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ashep.views import Data, Database, evidence
 from ashep.views.times import duration, local
+
+if TYPE_CHECKING:
+    from ashep.views import json_types
 
 COLUMNS = ("RUN", "STATE", "AGENT", "PLANNED", "TOOK", "TOKENS", "RESULT", "SUMMARY")
 
@@ -115,7 +120,9 @@ def _row(run: Data, outcome: Data, now: datetime) -> tuple[str, ...]:
 # --- one run ------------------------------------------------------------------------------------------------------
 
 
-def show(database: Database | None, run: str, place: Callable[[str], str], text: Text | None = None) -> Data | None:
+def show(
+    database: Database | None, run: str, place: Callable[[str], str], text: Text | None = None
+) -> json_types.RunStoryJson | None:
     """Give everything that is known of a run; None: there is no such run.
 
     `place` says where a blob lies; with `text` the prompts are given in full.
@@ -123,7 +130,7 @@ def show(database: Database | None, run: str, place: Callable[[str], str], text:
     row = database.execute("SELECT body FROM runs WHERE run = ?", [run]).fetchone() if database else None
     if database is None or row is None:
         return None
-    told: Data = {
+    told: json_types.RunStoryJson = {
         "run": json.loads(row["body"]),
         "choice": None,
         "prompts": [],
@@ -140,12 +147,13 @@ def show(database: Database | None, run: str, place: Callable[[str], str], text:
     return told
 
 
-def _add(told: Data, kind: str, at: str, body: Data, place: Callable[[str], str]) -> None:
+def _add(told: json_types.RunStoryJson, kind: str, at: str, body: Data, place: Callable[[str], str]) -> None:
     match kind:
         case "RunPlanned":
-            others = [{"agent": agent, "why": why} for agent, why in body.get("others", ())]
             told["choice"] = {
-                "agent": body["agent"], "why": body["why"], "others": others, "slug": body["slug"],
+                "agent": body["agent"], "why": body["why"],
+                "others": [{"agent": agent, "why": why} for agent, why in body.get("others", ())],
+                "slug": body["slug"],
                 "model": body["model"], "capabilities": body["capabilities"], "timeout": body["timeout"],
             }  # fmt: skip
         case "PromptPrepared":
@@ -155,39 +163,42 @@ def _add(told: Data, kind: str, at: str, body: Data, place: Callable[[str], str]
                 if prompt["n"] == body["n"]:
                     prompt["sent"] = prompt["sent"] or at
         case "TurnSeen" if body["state"] == "finished":
-            turn = {key: body.get(key) for key in ("n", "error", "provider", "model", "tokens", "cost")}
             answer = body.get("text")
-            told["turns"].append(turn | {"at": at, "answer": place(answer) if answer else None})
+            told["turns"].append({
+                "n": body["n"], "error": body.get("error"), "provider": body.get("provider"),
+                "model": body.get("model"), "tokens": body.get("tokens"), "cost": body.get("cost"), "at": at,
+                "answer": place(answer) if answer else None,
+            })  # fmt: skip
         case "OutcomeRejected":
             told["rejected"].append({"at": at, "n": body["n"], "why": body["why"], "then": body["then"]})
         case "TreeSeen":
             told["commits"] += body.get("commits", ())
         case "WorkVerified":
-            verified = {key: body.get(key) for key in ("commit", "tree", "changed", "isolated", "results")}
             fresh = {"output": "", "proves_nothing": False, "cause": "", "on_base": False}
-            results = [fresh | one for one in verified["results"] or ()]
-            told["verified"].append({"at": at, **verified, "results": results})
+            told["verified"].append({
+                "at": at, "commit": body.get("commit"), "tree": body.get("tree"), "changed": body.get("changed"),
+                "isolated": body.get("isolated"), "results": [fresh | one for one in body.get("results") or ()],
+            })  # fmt: skip
         case _:
             pass
 
 
-def lines(told: Data) -> list[tuple[str, str]]:
+def lines(told: json_types.RunStoryJson) -> list[tuple[str, str]]:
     """Give the run as pairs of a name and a text; a name that is empty belongs to the one before."""
-    run: Data = told["run"]
-    choice: Data = told["choice"] or {}
+    run, choice = told["run"], told["choice"]
     outcome: Data = run["outcome"] or {}
     pairs: list[tuple[str, Any]] = [
         ("run", run["run"]),
         ("state", run["state"]),
         ("why", run["why"]),
         ("agent", run["agent"]),
-        ("chosen", choice.get("why")),
-        *(("not chosen", f"{other['agent']}: {other['why']}") for other in choice.get("others", ())),
-        ("server's agent", choice.get("slug")),
+        ("chosen", choice and choice["why"]),
+        *(("not chosen", f"{other['agent']}: {other['why']}") for other in (choice["others"] if choice else ())),
+        ("server's agent", choice and choice["slug"]),
         ("model", "/".join(filter(None, (run["provider"], run["model"])))),
         ("needs", run["capability"]),
         ("access", run["access"]),
-        ("time limit", choice.get("timeout")),
+        ("time limit", choice and choice["timeout"]),
         ("planned", local(run["planned_at"])),
         ("started", run["started_at"] and local(run["started_at"])),
         ("ended", run["ended_at"] and local(run["ended_at"])),
@@ -212,11 +223,11 @@ def lines(told: Data) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in pairs if value not in (None, "", 0)]
 
 
-def _verified(verified: Data) -> list[tuple[str, str]]:
+def _verified(verified: json_types.VerifiedJson) -> list[tuple[str, str]]:
     """Say what checks found in the tree that the run left."""
     unchanged = "" if verified["changed"] else ": it changes nothing"
     said = [f"git tree {verified['tree']}{unchanged}"]
-    for one in verified["results"] or ():
+    for one in verified["results"]:
         because = f" (it {evidence.blame(one)})" if one["on_base"] else ""
         said.append(f"{one['check_id']}: {one['status']}: {one['message']}{because}")
     return [("evidence" if not place else "", line) for place, line in enumerate(said)]

@@ -1,17 +1,23 @@
 """Standing of every issue: `ashep status`, and what people watch of it (`--watch`)."""
 
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ashep.core.policy.runner_kinds import spoken
 from ashep.views import Data, Database, evidence
 from ashep.views.id_masking import KnownIds
 from ashep.views.times import distance, local, span, stamp
 
-STATES = {
+if TYPE_CHECKING:
+    from ashep.store import row_types
+    from ashep.views import json_types
+
+STATES: dict[json_types.State, str] = {
     "person": "waits for a person",
     "running": "running",
     "time": "waits for a time or a slot",
@@ -34,87 +40,102 @@ _LATEST = 50
 """How many of the last records are looked at for the daemon's end."""
 
 
-def status(database: Database | None, daemon: Data) -> Data:
+def status(database: Database | None, process: row_types.ProcessJson) -> json_types.StatusJson:
     """Say where every known issue stands, each once; no issue's id stands outside of its own entry."""
     rows = issue_rows(database)
-    bodies: list[Data] = json.loads(f"[{','.join(row['body'] for row in rows)}]")
+    bodies: list[row_types.IssueBodyJson] = json.loads(f"[{','.join(row['body'] for row in rows)}]")
     blockers = {other for body in bodies for other in body["blocked_by"]}
     names = KnownIds({row["issue"] for row in rows} | blockers)
-    issues: list[Data] = [
-        _entry(row, body, names.hide) | {"answer": None} for row, body in zip(rows, bodies, strict=True)
+    issues: list[json_types.StatusIssueJson] = [
+        {**_entry(row, body, names.hide), "answer": None} for row, body in zip(rows, bodies, strict=True)
     ]
     order = {state: place for place, state in enumerate(STATES)}
     issues.sort(key=lambda entry: (order[entry["state"]], entry["priority"], entry["since"] or "", entry["issue"]))
-    return {"daemon": of_all(database, daemon, names.hide), "issues": issues}
+    return {"daemon": of_all(database, process, names.hide), "issues": issues}
 
 
-def now(database: Database | None, daemon: Data) -> Data:
+def now(database: Database | None, process: row_types.ProcessJson) -> json_types.DashboardJson:
     """Say what a person looks at first: how many issues stand how, and those that wait for a person or run, in full.
 
     Issues are named in what is said of others, unlike in `status`.
     """
-    found = first(database)
-    nothing = {"runs": 0, "tokens": 0, "cost": 0.0}
-    used: dict[str, Data] = _used(database) if database else {}
-    at_work = under_way(database)
-    waiting, running = (
-        [one | {"used": used.get(one["issue"], nothing)} for one in found[which]] for which in ("waiting", "running")
-    )
-    running = [one | {"at_work": at_work.get(str(one["run"]))} for one in running]
-    return {"daemon": of_all(database, daemon, str), **found, "waiting": waiting, "running": running}
-
-
-def first(database: Database | None) -> Data:
-    """Say how many issues stand how, and of those that wait for a person or run where they stand."""
-    wanted = "SELECT * FROM issues WHERE state IN ('person', 'running')"
-    entries = [entry(row) for row in database.execute(wanted)] if database else []
-    entries.sort(key=lambda one: (one["priority"], one["since"] or "", one["issue"]))
-    known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
+    issues, used, runs = first(database), _used(database) if database else {}, under_way(database)
+    nothing: json_types.UsedJson = {"runs": 0, "tokens": 0, "cost": 0.0}
     return {
-        "counts": dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known},
-        "waiting": [one for one in entries if one["state"] == "person"],
-        "running": [one for one in entries if one["state"] == "running"],
+        "daemon": of_all(database, process, str),
+        "counts": issues["counts"],
+        "waiting": [{**issue, "used": used.get(issue["issue"], nothing)} for issue in issues["waiting"]],
+        "running": [
+            {**issue, "used": used.get(issue["issue"], nothing), "at_work": runs.get(str(issue["run"]))}
+            for issue in issues["running"]
+        ],
     }
 
 
-def _used(database: Database) -> dict[str, Data]:
+def first(database: Database | None) -> json_types.FirstJson:
+    """Say how many issues stand how, and of those that wait for a person or run where they stand."""
+    wanted = "SELECT * FROM issues WHERE state IN ('person', 'running')"
+    entries = [entry(row) for row in database.execute(wanted)] if database else []
+    entries.sort(key=lambda entry: (entry["priority"], entry["since"] or "", entry["issue"]))
+    known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
+    return {
+        "counts": dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known},
+        "waiting": [entry for entry in entries if entry["state"] == "person"],
+        "running": [entry for entry in entries if entry["state"] == "running"],
+    }
+
+
+def _used(database: Database) -> dict[str, json_types.UsedJson]:
     """Say what runs have used of each issue that waits for a person or runs."""
     query = (
         "SELECT r.issue, count(*) AS runs, sum(r.tokens) AS tokens, sum(r.cost) AS cost FROM issues i"
         " CROSS JOIN runs r ON r.issue = i.issue WHERE i.state IN ('person', 'running') GROUP BY r.issue"
     )
-    return {row["issue"]: {key: row[key] for key in ("runs", "tokens", "cost")} for row in database.execute(query)}
+    rows = database.execute(query)
+    return {row["issue"]: {"runs": row["runs"], "tokens": row["tokens"], "cost": row["cost"]} for row in rows}
 
 
-def of_all(database: Database | None, daemon: Data, hide: Callable[[str], str]) -> Data:
+def of_all(
+    database: Database | None, process: row_types.ProcessJson, hide: Callable[[str], str]
+) -> row_types.DaemonJson:
     """Say what is true of everything: the daemon, and what stands in the way of more than one issue."""
-    ended = {key: hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
+    ended: row_types.EndJson = last_end(database, hide) if not process["running"] else {}
     # the daemon waits for some more room than it took to stop it
     short = database and database.execute("SELECT 1 FROM issues WHERE code = 'disk_low' LIMIT 1").fetchone()
-    keys = ("by", "why", "since", "until", "provider", "drain")
-    paused = [{key: pause[key] for key in keys} for pause in of_daemon(database, "pauses") or ()]
+    pauses: list[row_types.PauseJson] = of_daemon(database, "pauses") or []
+    notices: list[row_types.NoticeJson] = of_daemon(database, "notices") or []
+    providers: list[row_types.OutageJson] = of_daemon(database, "providers") or []
     kept = "SELECT count(*) AS kept, min(due) AS next FROM (SELECT json_extract(body, '$.tree.due') AS due FROM issues)"
-    trees = database.execute(f"{kept} WHERE due IS NOT NULL").fetchone() if database else {"kept": 0, "next": None}
-    running = database if daemon["running"] else None  # of one that has ended these say nothing any more
-    refused = of_daemon(running, "edit")
-    checked: Data = {
+    trees = database.execute(f"{kept} WHERE due IS NOT NULL").fetchone() if database else None
+    running = database if process["running"] else None  # of one that has ended these say nothing any more
+    edit: row_types.RefusedJson | None = of_daemon(running, "edit")
+    low: row_types.DiskStateJson = {"disk": "low"} if short else {}
+    return {
+        **process,
+        **ended,
+        **low,
         "findings": of_daemon(database, "findings") or 0,
-        "pauses": [pause | {"why": hide(pause["why"])} for pause in paused],
+        "pauses": [
+            {
+                "by": pause["by"], "why": hide(pause["why"]), "since": pause["since"], "until": pause["until"],
+                "provider": pause["provider"], "drain": pause["drain"],
+            }
+            for pause in pauses
+        ],
         "budgets": of_daemon(database, "budgets") or [],
-        "notices": [one | {"error": hide(one["error"])} for one in of_daemon(database, "notices") or ()],
+        "notices": [{**notice, "error": hide(notice["error"])} for notice in notices],
         "runners": of_daemon(running, "server") or [],
         "workspace": _meta(running, "workspace"),
         "repository": of_daemon(running, "repository"),
-        "edit": refused and refused | {"problems": [hide(one) for one in refused["problems"]]},
-        "providers": [one | {"why": hide(one["why"])} for one in of_daemon(database, "providers") or ()],
+        "edit": edit and {**edit, "problems": [hide(problem) for problem in edit["problems"]]},
+        "providers": [{**outage, "why": hide(outage["why"])} for outage in providers],
         "quotas": of_daemon(database, "quotas") or [],
         "journal": kept_since(database),
-        "trees": {"kept": trees["kept"], "next": trees["next"]},
-    }
-    return daemon | ended | ({"disk": "low"} if short else {}) | checked
+        "trees": {"kept": trees["kept"], "next": trees["next"]} if trees else {"kept": 0, "next": None},
+    }  # fmt: skip
 
 
-def kept_since(database: Database | None) -> Data | None:
+def kept_since(database: Database | None) -> row_types.KeptJson | None:
     """Say with which record the journal begins, and of when that is; None: nothing of it was deleted."""
     begins = int(_meta(database, "begins") or 0)
     if database is None or not begins:
@@ -125,8 +146,8 @@ def kept_since(database: Database | None) -> Data | None:
 
 def told_since(database: Database, created: str) -> str | None:
     """Say from when on the story of an issue of that time is told; None: from its beginning on."""
-    since = (kept_since(database) or {"since": None})["since"]
-    return since if since is not None and created < since else None
+    kept = kept_since(database)
+    return kept["since"] if kept is not None and kept["since"] is not None and created < kept["since"] else None
 
 
 def of_daemon(database: Database | None, key: str) -> Any:
@@ -159,7 +180,7 @@ def asking(database: Database | None) -> dict[str, str | None]:
     return {row["issue"]: row["asked"] for row in database.execute(query)} if database else {}
 
 
-def shown(database: Database | None, issue: str) -> Data | None:
+def shown(database: Database | None, issue: str) -> json_types.IssueJson | None:
     """Give where an issue stands, with other issues named; None: nothing is known of it."""
     row = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone() if database else None
     return entry(row) if row is not None else None
@@ -170,25 +191,25 @@ def read_model_position(database: Database | None) -> tuple[str, int]:
     return _meta(database, "instance") or "", int(_meta(database, "seq") or 0)
 
 
-def last_end(database: Database | None) -> dict[str, str]:
+def last_end(database: Database | None, hide: Callable[[str], str]) -> row_types.EndJson:
     """Say when and why the last daemon ended; empty: it did not end in order, or that is not known."""
     if database is None:
         return {}
     query = f"SELECT at, type, body FROM (SELECT * FROM facts ORDER BY seq DESC LIMIT {_LATEST}) ORDER BY seq DESC"
     for row in database.execute(query):
         if row["type"] == "DaemonStopped":
-            return {"ended": row["at"], "why": json.loads(row["body"])["why"]}
+            return {"ended": hide(row["at"]), "why": hide(json.loads(row["body"])["why"])}
         if row["type"] == "DaemonStarted":
             break
     return {}
 
 
-def entry(row: sqlite3.Row) -> Data:
+def entry(row: sqlite3.Row) -> json_types.IssueJson:
     """Give where an issue stands, as `status` does, with other issues named."""
-    return _entry(row, json.loads(row["body"]), lambda text, _: text) | {"reason": row["reason"]}
+    return {**_entry(row, json.loads(row["body"]), lambda text, _: text), "reason": row["reason"]}
 
 
-def _entry(row: sqlite3.Row, body: Data, hide: Callable[[str, str], str]) -> Data:
+def _entry(row: sqlite3.Row, body: row_types.IssueBodyJson, hide: Callable[[str, str], str]) -> json_types.IssueJson:
     own = row["issue"]
     question, landing = body["question"], body.get("landing")
     return {
@@ -205,20 +226,24 @@ def _entry(row: sqlite3.Row, body: Data, hide: Callable[[str, str], str]) -> Dat
         "type": body["type"],
         "priority": body["priority"],
         "tracker_status": body["status"],
-        "question": question and question | _hidden(question, lambda text: hide(text, own)),
+        "question": question and _hidden(question, lambda text: hide(text, own)),
         "waits_for": len(body["blocked_by"]),
         "cycle": body["cycle"],
         "runs": body["runs"],
         "verification": evidence.counted(body.get("verification")),
         "flags": body.get("flags", []),
         "changes": evidence.changes(body.get("files")),
-        "landing": landing and landing | {"onto": landing["onto"] and hide(landing["onto"], own)},
+        "landing": landing and {**landing, "onto": landing["onto"] and hide(landing["onto"], own)},
     }
 
 
-def _hidden(question: Data, hide: Callable[[str], str]) -> Data:
-    ways = [way | {"why": way["why"] and hide(way["why"])} for way in question["follows"]]
-    return {"text": hide(question["text"]), "options": [hide(one) for one in question["options"]], "follows": ways}
+def _hidden(question: row_types.QuestionJson, hide: Callable[[str], str]) -> row_types.QuestionJson:
+    return {
+        **question,
+        "text": hide(question["text"]),
+        "options": [hide(option) for option in question["options"]],
+        "follows": [{**way, "why": way["why"] and hide(way["why"])} for way in question["follows"]],
+    }
 
 
 # --- for a terminal -----------------------------------------------------------------------------------------------
@@ -226,15 +251,15 @@ def _hidden(question: Data, hide: Callable[[str], str]) -> Data:
 COLUMNS = ("STATE", "ISSUE", "PHASE", "SINCE", "TITLE", "REASON")
 
 
-def headline(seen: Data, when: Callable[[str], str]) -> str:
+def headline(seen: json_types.StatusJson, when: Callable[[str], str]) -> str:
     """Say in a line what the daemon does."""
     daemon = seen["daemon"]
     low = "; the disk is nearly full: nothing new is taken" if daemon.get("disk") == "low" else ""
     if daemon["running"]:
-        since = f" since {when(daemon['since'])}" if daemon["since"] else ""
-        behind = "; what follows may be some seconds old" if daemon["behind"] else ""
-        return f"ashep {daemon['version']} is running: process {daemon['pid']}{since}{behind}{low}"
-    ended = f" since {when(daemon['ended'])} ({daemon['why']})" if "ended" in daemon else ""
+        since = f" since {when(at)}" if (at := daemon.get("since")) else ""
+        behind = "; what follows may be some seconds old" if daemon.get("behind") else ""
+        return f"ashep {daemon.get('version')} is running: process {daemon.get('pid')}{since}{behind}{low}"
+    ended = f" since {when(at)} ({daemon.get('why')})" if (at := daemon.get("ended")) else ""
     return f"ashep is not running{ended}{low}"
 
 
@@ -247,24 +272,24 @@ WORKPLACE = {
 """Where issues that are begun now are worked on."""
 
 
-def workplace(seen: Data) -> str:
+def workplace(seen: json_types.StatusJson) -> str:
     """Say in a line where issues that are begun now are worked on; empty: that is not known."""
     return WORKPLACE.get(seen["daemon"].get("workspace") or "", "")
 
 
-def paused(seen: Data, when: Callable[[str], str]) -> str:
+def paused(seen: json_types.StatusJson, when: Callable[[str], str]) -> str:
     """Say in a line which pauses stand; empty: none does."""
     return "; ".join(_pause(pause, when) for pause in seen["daemon"].get("pauses", ()))
 
 
-def _pause(pause: Data, when: Callable[[str], str]) -> str:
+def _pause(pause: row_types.PauseJson, when: Callable[[str], str]) -> str:
     what = f"{pause['provider']} is paused" if pause["provider"] else "drained" if pause["drain"] else "paused"
     end = f"until {when(pause['until'])}" if pause["until"] else "until `ashep resume`"
     why = f" ({pause['why']})" if pause["why"] else ""
     return f"{what} {end} by {pause['by']}{why}: no run starts"
 
 
-def limits(seen: Data, now: datetime) -> list[str]:
+def limits(seen: json_types.StatusJson, now: datetime) -> list[str]:
     """Say of each limit that was passed how much of it is used, and until when it counts."""
     lines: list[str] = []
     for mark in seen["daemon"].get("budgets", ()):
@@ -277,7 +302,7 @@ def limits(seen: Data, now: datetime) -> list[str]:
     return lines
 
 
-def untold(seen: Data, now: datetime) -> list[str]:
+def untold(seen: json_types.StatusJson, now: datetime) -> list[str]:
     """Say of each target that was not told something why not, and when it is tried again."""
     lines: list[str] = []
     for route in seen["daemon"].get("notices", ()):
@@ -289,10 +314,10 @@ def untold(seen: Data, now: datetime) -> list[str]:
     return lines
 
 
-def runners(seen: Data, now: datetime) -> list[str]:
+def runners(seen: json_types.StatusJson, now: datetime) -> list[str]:
     """Say what is wrong with the agent server and other runners, and what was replaced."""
     lines: list[str] = []
-    known: list[Data] = seen["daemon"].get("runners") or []
+    known = seen["daemon"].get("runners") or []
     for one in known:
         name = spoken(one["runner"])
         if one["start_after"] and _ahead(one["start_after"], now):
@@ -310,16 +335,18 @@ def runners(seen: Data, now: datetime) -> list[str]:
     return lines
 
 
-def repository(seen: Data) -> list[str]:
+def repository(seen: json_types.StatusJson) -> list[str]:
     """Say what keeps every issue from a tree, how far the base is behind, and why it was not fetched."""
-    known: Data = seen["daemon"].get("repository") or {}
-    fault = f"nothing begins: {known['fault']}" if known.get("fault") else ""
-    return [line for line in (fault, known.get("behind"), known.get("error")) if line]
+    known = seen["daemon"].get("repository")
+    if known is None:
+        return []
+    fault = f"nothing begins: {known['fault']}" if known["fault"] else ""
+    return [line for line in (fault, known["behind"], known["error"]) if line]
 
 
-def edits(seen: Data, now: datetime) -> list[str]:
+def edits(seen: json_types.StatusJson, now: datetime) -> list[str]:
     """Say that an edit of the files is not in force, and why."""
-    known: Data | None = seen["daemon"].get("edit")
+    known = seen["daemon"].get("edit")
     if known is None:
         return []
     more = len(known["problems"]) - 1 + known["more"]
@@ -328,16 +355,16 @@ def edits(seen: Data, now: datetime) -> list[str]:
     return [f"an edit of {since} ago is not in force, what was before it is: {known['problems'][0]}{several}"]
 
 
-def servers(seen: Data) -> list[str]:
+def servers(seen: json_types.StatusJson) -> list[str]:
     """Say how many agent servers live, and the memory that they hold."""
-    known: Data | None = seen["daemon"].get("servers")
+    known = seen["daemon"].get("servers")
     if not known:
         return []
     many = "1 agent server lives and holds" if known["count"] == 1 else f"{known['count']} agent servers live and hold"
     return [f"{many} {known['bytes'] / 1024**3:.1f} GiB"]
 
 
-def outages(seen: Data, now: datetime) -> list[str]:
+def outages(seen: json_types.StatusJson, now: datetime) -> list[str]:
     """Say of each provider that takes nothing until when, why, and how many issues wait for it."""
     lines: list[str] = []
     for one in seen["daemon"].get("providers", ()):
@@ -352,12 +379,12 @@ def outages(seen: Data, now: datetime) -> list[str]:
 _NEAR = {"allowed_warning": " (nearly all)", "rejected": " (all)"}
 
 
-def quotas(seen: Data, now: datetime) -> list[str]:
+def quotas(seen: json_types.StatusJson, now: datetime) -> list[str]:
     """Say of each login how much of its quota is used, and when each window begins again."""
     lines: list[str] = []
     for quota in seen["daemon"].get("quotas", ()):
         windows = [
-            f"{window['used']:.0%} of {window['name']} used{_NEAR.get(window['status'], '')} until"
+            f"{window['used']:.0%} of {window['name']} used{_NEAR.get(window['status'] or '', '')} until"
             f" {local(window['resets'])}"
             for window in quota["windows"]
             if _ahead(window["resets"], now)
@@ -367,26 +394,26 @@ def quotas(seen: Data, now: datetime) -> list[str]:
     return lines
 
 
-def trees(seen: Data, now: datetime) -> list[str]:
+def trees(seen: json_types.StatusJson, now: datetime) -> list[str]:
     """Say how many trees of closed issues stand, and when the next is to go by itself."""
-    known: Data | None = seen["daemon"].get("trees")
+    known = seen["daemon"].get("trees")
     if not known or not known["kept"]:
         return []
     many = f"{known['kept']} work trees of closed issues stand"
     count = "1 work tree of a closed issue stands" if known["kept"] == 1 else many
-    when = f"in {distance(known['next'], now)}" if _ahead(known["next"], now) else "now"
+    when = f"in {distance(due, now)}" if (due := known["next"]) and _ahead(due, now) else "now"
     return [f"{count}; the next is to go {when} (`ashep trees gc --dry-run`)"]
 
 
-def records(seen: Data, when: Callable[[str], str]) -> list[str]:
+def records(seen: json_types.StatusJson, when: Callable[[str], str]) -> list[str]:
     """Say since when the journal tells everything, where older records were deleted."""
-    known: Data | None = seen["daemon"].get("journal")
+    known = seen["daemon"].get("journal")
     if not known or known["since"] is None:
         return []
     return [f"records older than {when(known['since'])} are not kept (`ashep journal verify`)"]
 
 
-def counts(seen: Data) -> str:
+def counts(seen: json_types.StatusJson) -> str:
     """Say in a line how many issues stand where."""
     states = [entry["state"] for entry in seen["issues"]]
     said = [f"{states.count(state)} {words}" for state, words in STATES.items() if state in states]
@@ -395,9 +422,9 @@ def counts(seen: Data) -> str:
     return (f"{len(states)} issues: {', '.join(said)}" if said else "no issues are known") + audit
 
 
-def table(seen: Data, now: datetime, *, everything: bool) -> list[tuple[str, ...]]:
+def table(issues: Sequence[json_types.IssueJson], now: datetime, *, everything: bool) -> list[tuple[str, ...]]:
     """Give the rows of the table; closed issues only with `everything`."""
-    shown = [entry for entry in seen["issues"] if everything or entry["state"] != "closed"]
+    shown = [entry for entry in issues if everything or entry["state"] != "closed"]
     return [
         (
             entry["state"],
@@ -411,7 +438,7 @@ def table(seen: Data, now: datetime, *, everything: bool) -> list[tuple[str, ...
     ]
 
 
-def answered(told: Data, issue: str, answer: str, by: str, at: datetime) -> None:
+def answered(told: json_types.StatusJson, issue: str, answer: str, by: str, at: datetime) -> None:
     """Note in `status` the answer of a person that no daemon has seen yet."""
     for entry in told["issues"]:
         if entry["issue"] == issue:
@@ -421,7 +448,7 @@ def answered(told: Data, issue: str, answer: str, by: str, at: datetime) -> None
 _SPOKEN = {"approved": "approved", "changes_requested": "changes requested", "answered": "answered"}
 
 
-def _answer(entry: Data) -> str:
+def _answer(entry: json_types.IssueJson) -> str:
     """Say how a question is answered, or that it was; empty: nothing is asked."""
     given, question, issue = entry.get("answer"), entry.get("question"), entry["issue"]
     if given:
@@ -436,8 +463,8 @@ def _answer(entry: Data) -> str:
     )
 
 
-def _reason(entry: Data, now: datetime) -> str:
-    due: Any = entry["due"]
+def _reason(entry: json_types.IssueJson, now: datetime) -> str:
+    due = entry["due"]
     if due and _ahead(due, now):
         return "; ".join(filter(None, (f"{entry['reason']} (due in {distance(due, now)})", _answer(entry))))
     found = evidence.in_short(entry["verification"]) if entry["state"] == "closed" else ""
@@ -467,36 +494,42 @@ class Section(NamedTuple):
     """The last column is the longest."""
 
 
-def under_way(database: Database | None) -> dict[str, Data]:
+def under_way(database: Database | None) -> dict[str, json_types.AtWorkJson]:
     """Give of every run that has not ended its agent, its times, what it used, and when a record last told of it."""
     last = "(SELECT at FROM facts WHERE facts.run = runs.run ORDER BY seq DESC LIMIT 1) AS last"
     until = "(SELECT json_extract(body, '$.deadline') FROM issues WHERE issues.issue = runs.issue) AS deadline"
     keys = "run, agent, runner, provider, model, planned_at, started_at, tokens, cost"
-    rows: list[sqlite3.Row] = (
-        database.execute(f"SELECT {keys}, {last}, {until} FROM runs WHERE ended IS NULL").fetchall() if database else []
-    )
-    return {row["run"]: dict(row) for row in rows}
+    query = f"SELECT {keys}, {last}, {until} FROM runs WHERE ended IS NULL"
+    runs: list[json_types.AtWorkJson] = [dict(row) for row in database.execute(query)] if database else []  # pyright: ignore[reportAssignmentType] # the columns are the keys
+    return {run["run"]: run for run in runs}
 
 
-def sections(told: Data, runs: Mapping[str, Data], signs: Mapping[str, Data], now: datetime) -> list[Section]:
+def sections(
+    issues: Sequence[json_types.IssueJson],
+    runs: Mapping[str, json_types.AtWorkJson],
+    signs: Mapping[str, Data],
+    now: datetime,
+) -> list[Section]:
     """Give what is to be shown of `standing.status`; `signs`: what is known of the life of runs."""
     found: list[Section] = []
     for state, title in SECTIONS.items():
-        entries = [entry for entry in told["issues"] if entry["state"] == state]
+        entries = [entry for entry in issues if entry["state"] == state]
         rows = [_running(one, runs, signs, now) if state == "running" else _waiting(one, now) for one in entries]
         if rows:
             found.append(Section(state, title, rows))
     return found
 
 
-def _waiting(entry: Data, now: datetime) -> tuple[str, ...]:
+def _waiting(entry: json_types.IssueJson, now: datetime) -> tuple[str, ...]:
     since = distance(entry["since"], now) if entry["since"] else ""
     due = f"due in {distance(entry['due'], now)}" if entry["due"] and _ahead(entry["due"], now) else ""
     how = f" ({_answer(entry)})" if _answer(entry) else ""
     return entry["issue"], entry["phase"] or "", since, due, f"{entry['title']}: {entry['reason']}{how}"
 
 
-def _running(entry: Data, runs: Mapping[str, Data], signs: Mapping[str, Data], now: datetime) -> tuple[str, ...]:
+def _running(
+    entry: json_types.IssueJson, runs: Mapping[str, json_types.AtWorkJson], signs: Mapping[str, Data], now: datetime
+) -> tuple[str, ...]:
     run = runs.get(entry["run"] or "")
     if run is None:
         return entry["issue"], entry["phase"] or "", "", "", f"{entry['title']}: {entry['reason']}"

@@ -113,7 +113,7 @@ def reported(night: Night, found: Lived) -> list[str]:
     half = EVENING + (night.world.clock.now() - EVENING) / 2
     with closing(open_read_only(state)) as database:
         for since in (stamp(EVENING), stamp(half)):
-            told = report.report(database, since, night.world.clock.now())
+            told: Any = report.report(database, since, night.world.clock.now())
             found.lines += sum(map(len, told["sections"].values()))
             wrong += [f"since {since}: {one}" for one in compare(told, Recount(rows, night.world.issues(), since))]
     return wrong

@@ -87,8 +87,6 @@ def effect_before_intent() -> AbstractContextManager[object]:
             await self._journal.append(entries)
             for picture in self._pictures:
                 picture(entries, world)
-        self._changed.set()
-        self._changed = type(self._changed)()
 
     return patch.object(Shepherd, "_turn", turn)
 

@@ -460,3 +460,17 @@ async def test_streams_are_bounded_and_end_with_the_server(page: Page) -> None:
         for one in streams:
             assert [line async for line in one] == []
     await watch.watch()
+
+
+async def test_names_of_policies_need_no_other_file(page: Page, client: httpx.AsyncClient) -> None:
+    names, agents = (await told(client, "/now"))["policies"], page.world.folder / "agents.yaml"
+    kept, other = agents.read_text(), page.world.folder / "policies" / "other.yaml"
+    other.parent.mkdir(exist_ok=True)
+    try:
+        agents.write_text("agents: [")
+        other.write_text("policies: {other: {extends: preset:quick}}\n")
+        assert (await told(client, "/now"))["policies"] == [*names, "other"]
+    finally:
+        agents.write_text(kept)
+        other.unlink()
+    assert (await told(client, "/now"))["policies"] == names != []

@@ -2,9 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { asks, current, leave } from './api'
-import { LETTERS, SCHEME, shine } from './Frame'
 import { STATES, to } from './look'
 import { Choice, Mark } from './parts'
+import { LETTERS, SCHEME, shine } from './settings'
 
 function Modal({ name, title, close, children }: { name: string; title: string; close: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null)

@@ -6,6 +6,7 @@ import { Sending } from './Card'
 import { useConnection } from './live'
 import { count, figure, when } from './look'
 import { Coded, Loading } from './parts'
+import { LETTERS } from './settings'
 
 const PLACES = [
   ['/', 'Now', 'n'],
@@ -142,7 +143,6 @@ function Resume({ provider }: { provider: string | null }) {
 
 // --- keys -------------------------------------------------------------------------------------------------------
 
-export const LETTERS = 'ashep-keys'
 const FIELDS = 'input, textarea, select, [contenteditable]'
 
 /** Keys press what is on the page, so that a key does what the mouse does. */
@@ -207,8 +207,3 @@ function press(key: string) {
   if (key === 'x') found?.focus()
   else found?.click()
 }
-
-// --- colours ----------------------------------------------------------------------------------------------------
-
-export const SCHEME = 'ashep-scheme'
-export const shine = (scheme: string | null) => document.documentElement.setAttribute('data-scheme', scheme ?? 'system')

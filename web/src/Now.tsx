@@ -1,9 +1,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { Link } from 'wouter'
-import { api, asks, got, type Policy, type Running as AtWork, type State, told, type Waiting as Asking } from './api'
+import { api, asks, got, type Running as AtWork, told, type Waiting as Asking } from './api'
 import { Card, type Shown } from './Card'
-import { count, figure, short, span, STATES, to } from './look'
+import { Chips, PhaseList } from './Counts'
+import { count, figure, short, span, to } from './look'
 import { Ago, Empty, H1, Loading, Section, Table, Trouble, useNarrow, useNow, useWide } from './parts'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))
@@ -51,23 +52,6 @@ function Present() {
     </>
   )
 }
-
-export function Chips({ counts, linked = true }: { counts: Partial<Record<State, number>>; linked?: boolean }) {
-  return (
-    <ul className="chips" aria-label="Issues by state">
-      {(Object.keys(STATES) as State[]).map(state => (
-        <li key={state} className={`s-${state}`}>
-          <Maybe href={linked && to.issues({ state })}>
-            <i aria-hidden>{STATES[state].sign}</i> <b>{counts[state] ?? 0}</b> {STATES[state].word}
-          </Maybe>
-        </li>
-      ))}
-    </ul>
-  )
-}
-
-const Maybe = ({ href, children }: { href: string | false; children: ReactNode }) =>
-  href ? <Link href={href}>{children}</Link> : <span>{children}</span>
 
 // --- what waits -------------------------------------------------------------------------------------------------
 
@@ -176,21 +160,4 @@ function Phases({ policies }: { policies: string[] }) {
 function PhasesOf({ policy }: { policy: string }) {
   const { data } = useQuery(asks.policy(policy))
   return data ? <PhaseList policy={data} /> : null
-}
-
-export function PhaseList({ policy: { policy, phases }, linked = true }: { policy: Policy; linked?: boolean }) {
-  if (!phases.some(one => one.issues)) return null
-  return (
-    <Section name={`policy-${policy}`} title={`Policy ${policy}`}>
-      <ol className="phases">
-        {phases
-          .filter(one => one.issues !== null)
-          .map(({ name, kind, issues }) => (
-            <li key={name}>
-              <Maybe href={linked && kind !== 'end' && to.issues({ policy, phase: name })}>{name}</Maybe> <b>{issues}</b>
-            </li>
-          ))}
-      </ol>
-    </Section>
-  )
 }

@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Issue } from './api'
+import { Chips, PhaseList } from './Counts'
 import { evidence, exactly, short, to, when } from './look'
-import { Chips, PhaseList } from './Now'
 import { Choice, Empty, Facts, Findings, Section, Stands, Table, Trouble, useNow, useWide, When, Words } from './parts'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))

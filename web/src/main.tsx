@@ -3,10 +3,11 @@ import { Component, lazy, type ReactNode, StrictMode, Suspense, useEffect, useSt
 import { createRoot } from 'react-dom/client'
 import { Route, Switch, useLocation } from 'wouter'
 import { current, enter, onSession, queries } from './api'
-import { dialogs, Frame, SCHEME, shine } from './Frame'
+import { dialogs, Frame } from './Frame'
 import { watch } from './live'
 import { Now } from './Now'
 import { Coded, H1, Loading } from './parts'
+import { SCHEME, shine } from './settings'
 import './page.css'
 
 const LATER = 3000

@@ -4,10 +4,11 @@ import os
 import re
 import shlex
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -16,7 +17,7 @@ from ashep.adapters.verifier.checkout import Checkout
 from ashep.adapters.verifier.http_check import judged, order_of
 from ashep.adapters.verifier.program_run import CHILDREN, PRINTED, PROCESSES, Ran, python, run
 from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
-from ashep.adapters.verifier.static_checks import code_pattern, error, failed, file_exists, passed
+from ashep.adapters.verifier.static_checks import ask_person, code_pattern, error, failed, file_exists, passed
 from ashep.core.facts.delivery import Cause
 from ashep.core.policy import base_types, checks
 from ashep.core.policy.checks import BASE
@@ -29,11 +30,7 @@ _ASKING = 15.0  # seconds for what asks a service, next to the service's own bou
 
 async def look(check: checks.Check, tree: Path) -> CheckFinding:
     """Execute a check that only looks."""
-    if isinstance(check, checks.FileExistsCheck):
-        return await file_exists(tree, check.verify)
-    if isinstance(check, checks.CodePatternCheck):
-        return await code_pattern(tree, check.verify)
-    return CheckFinding("skipped", "a person is asked")
+    return await LOOKS[check.type](tree, check.verify)
 
 
 @dataclass(slots=True)
@@ -65,25 +62,19 @@ class CheckEnvironment:
 
     async def carry_out(self, check: checks.Check) -> CheckFinding:
         """Execute a check that runs programs."""
-        if isinstance(check, checks.HttpRequestCheck) and check.verify.service is None:
-            return await self._elsewhere(check.verify)
-        if why := self.isolation.refused(stranger=check.id in self.strangers):
-            return error(why)
-        if isinstance(check, checks.TestPassCheck):
-            return await self._test_pass(check.verify)
-        if isinstance(check, checks.HttpRequestCheck) and check.verify.service is not None:
-            service = check.verify.service
-            if without := await self._without(service.start[0]):
-                return without
-            bound = (service.timeout + check.verify.timeout).total_seconds() + _ASKING
-            return judged(check.verify, await self._run(_ASK, bound, stdin=order_of(check.verify), report=True))
-        return await self._own(check) if isinstance(check, checks.OwnCheck) else await look(check, self.tree)
+        refusal = self.isolation.refused(stranger=check.id in self.strangers)
+        if refusal and not checks.asks_elsewhere(check):
+            return error(refusal)
+        if isinstance(check, checks.OwnCheck):
+            return await self._own(check)
+        return await RUNS[check.type](self, check.verify)
 
     async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
         ran = await self._run(argv, timeout.total_seconds())
         return Ended(ran.code if ran.reason == "exited" else None, ran.output, _why(ran, argv[0], timeout))
 
-    async def _test_pass(self, wanted: checks.TestPass) -> CheckFinding:
+    async def test_pass(self, wanted: checks.TestPass) -> CheckFinding:
+        """Run a program to its end."""
         if without := await self._without(wanted.command[0]):
             return without
         if self.base is None and any(BASE in word for word in wanted.command):
@@ -94,7 +85,7 @@ class CheckEnvironment:
         ran = await self._run(command, wanted.timeout.total_seconds())
         killed = ran.reason == "exited" and ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
         cause: Cause = "time" if ran.reason == "timeout" else "memory" if ran.reason == "memory" or killed else ""
-        if ran.reason == "missing" and os.sep not in command[0]:  # one that is named by a path is the candidate's own
+        if ran.reason == "missing" and os.sep not in wanted.command[0]:  # a path is the candidate's own
             cause = "program"
         if why := _why(ran, wanted.command[0], wanted.timeout):
             return failed(why, ran.output, cause)
@@ -102,6 +93,15 @@ class CheckEnvironment:
         if ran.code == wanted.expect_exit_code:
             return passed(said, ran.output)
         return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, cause)
+
+    async def http_request(self, wanted: checks.HttpRequest) -> CheckFinding:
+        """Ask the service that the check starts, or one that runs by itself."""
+        if (service := wanted.service) is None:
+            return await self._elsewhere(wanted)
+        if without := await self._without(service.start[0]):
+            return without
+        bound = (service.timeout + wanted.timeout).total_seconds() + _ASKING
+        return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
 
     async def _elsewhere(self, wanted: checks.HttpRequest) -> CheckFinding:
         """Ask a service that runs by itself: our own program does so, and nothing of the candidate's runs."""
@@ -170,6 +170,19 @@ class CheckEnvironment:
             memory=self.memory,
         )
 
+
+LOOKS: Mapping[str, Callable[[Path, Any], Awaitable[CheckFinding]]] = {
+    "file_exists": file_exists,
+    "code_pattern": code_pattern,
+    "manual": ask_person,
+}
+"""How the types of checks that only look are executed."""
+
+RUNS: Mapping[str, Callable[[CheckEnvironment, Any], Awaitable[CheckFinding]]] = {
+    "http_request": CheckEnvironment.http_request,
+    "test_pass": CheckEnvironment.test_pass,
+}
+"""How the types of checks that run programs are executed."""
 
 _RUNS_MODULE = re.compile(r"\b(?:python|pypy)[\d.]*\b.*\s-[A-Za-z]*m", re.DOTALL)
 

@@ -18,7 +18,7 @@ from ashep.adapters.verifier.failure_causes import likely_cause
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
 from ashep.adapters.verifier.static_checks import error
 from ashep.core.facts.delivery import CheckResult, Verification
-from ashep.core.policy.checks import Criteria, ManualCheck, OwnCheck, asks_elsewhere, hash_of, is_look, names_base
+from ashep.core.policy.checks import Criteria, ManualCheck, asks_elsewhere, hash_of, is_look, names_base
 from ashep.core.policy.disk_limits import LOW_DISK
 from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
@@ -132,7 +132,7 @@ class LocalVerifier:
         if not runs:
             return ""
         isolated = (await self.isolation()).sandbox.isolated
-        named = {check.type for check in runs if isinstance(check, OwnCheck)} & {*self._sources}
+        named = {check.type for check in runs} & {*self._sources}
         own = {name: await to_thread.run_sync(self._sources[name]) for name in sorted(named)}
         given = given_to(self._settings.environment, self._environ)
         seen = [sorted(map(str, self._hidden)), self._settings.paths] if isolated else []

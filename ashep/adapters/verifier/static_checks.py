@@ -13,7 +13,7 @@ from ashep.adapters.system import programs
 from ashep.adapters.verifier.program_run import CHILDREN, python
 from ashep.core.facts.delivery import Cause
 from ashep.core.policy.base_types import format_duration
-from ashep.core.policy.checks import CodePattern, FileExists
+from ashep.core.policy.checks import CodePattern, FileExists, Manual
 from ashep.core.text import clean
 from ashep.errors import ProgramTimedOut
 from ashep.ports.verifier import CheckFinding
@@ -97,6 +97,11 @@ async def code_pattern(tree: Path, wanted: CodePattern) -> CheckFinding:
     if "wrong" in found:
         return error(found["wrong"])
     return _judged(wanted, found["count"], found["files"], "\n".join(found["shown"]))
+
+
+async def ask_person(tree: Path, question: Manual) -> CheckFinding:
+    """Leave a question to a person."""
+    return CheckFinding("skipped", "a person is asked")
 
 
 async def wrong_patterns(patterns: Sequence[str]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from ashep.factories import tracker_of
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
 from ashep.views import status
+from ashep.views.json_types import IssueJson
 from ashep.views.times import stamp
 
 Trackers = Callable[[Path, Settings, str], Tracker]
@@ -136,7 +137,7 @@ class ActionHandlers:
         labels: Labels,
         issue: str,
         wanted: actions.Act,
-        stands: dict[str, Any],
+        stands: IssueJson,
         known: answers.Known,
     ) -> tuple[str, str]:
         """Write; say what was done, and what else happened in the same moment."""
@@ -149,7 +150,7 @@ class ActionHandlers:
                 )
                 return "approved" if approved else "changes requested", beside
             case "answer":
-                leads_back = stands["question"]["kind"] == "input"
+                leads_back = stands["question"] is not None and stands["question"]["kind"] == "input"
                 beside = await answers.say(
                     tracker, labels, issue, words or "", at, known, instead=instead, leads_back=leads_back
                 )
@@ -197,7 +198,7 @@ class ActionHandlers:
             raise NoDaemon("ashep is not running: nothing runs and nothing starts; `ashep work` starts it") from error
 
 
-def _check(stands: dict[str, Any], wanted: actions.Act) -> None:
+def _check(stands: IssueJson, wanted: actions.Act) -> None:
     """Raise `StaleAnswer` where the person saw something else than what stands there."""
     if wanted.do in _ANSWERS:
         question = stands["question"]

@@ -1,7 +1,5 @@
 """How everything stood at a moment, told from checkpoints of the journal, which are made next to what is asked."""
 
-import json
-
 import anyio
 from anyio import to_thread
 
@@ -12,6 +10,7 @@ from ashep.store import playback
 from ashep.store.checkpoints import CheckpointWriter
 from ashep.views import point_in_time as views
 from ashep.views import times
+from ashep.views.json_types import ThenJson
 
 SLICE = 0.04
 """Seconds for which checkpoints are made at a time; as long a pause follows, in which others are answered."""
@@ -29,28 +28,6 @@ class WhichMoment(Given):
     """An issue that is to be told of, too."""
 
 
-class Then(page.Pictured):
-    """How everything stood at a moment, in the words of `now` and of policies."""
-
-    at: str
-    last: str | None
-    """When the last record until then was written."""
-    kept_from: str | None
-    """From when on the journal tells; null: there is none."""
-    ready: bool
-    """Whether the moment can be told by now; else checkpoints of the journal are still being made."""
-    progress: float
-    """How much of that is done, of 1."""
-    counts: dict[page.State, int] | None
-    """Null: the journal does not say, or not yet."""
-    waiting: list[page.Issue]
-    running: list[page.Issue]
-    policies: list[page.Policy]
-    """Those that were in force."""
-    issue: page.Issue | None
-    """The one that was asked for, if it was known."""
-
-
 async def keep(of: QueryHandlers) -> None:
     """Make checkpoints of the journal for ever, next to what is asked."""
     keeper = of.keeper = CheckpointWriter(of.state)
@@ -64,7 +41,7 @@ async def keep(of: QueryHandlers) -> None:
         keeper.close()
 
 
-async def then(of: QueryHandlers, which: WhichMoment) -> Then:
+async def then(of: QueryHandlers, which: WhichMoment) -> ThenJson:
     """Tell how everything stood at a moment, one at a time. Raises `InvalidQuery`."""
     now = of.now()
     try:
@@ -72,10 +49,9 @@ async def then(of: QueryHandlers, which: WhichMoment) -> Then:
     except (ValueError, OverflowError) as error:
         raise InvalidQuery("at: give a time (03:00), a span (12h), a date (2026-01-31) or both") from error
 
-    def look() -> Then:
+    def look() -> ThenJson:
         with playback.then(of.state, moment, which.issue, most=playback.FOLDED, keeper=of.keeper) as found:
-            told = views.told(found, moment, of.recalled, which.issue)
-        return Then.model_validate_json(json.dumps(told))
+            return views.told(found, moment, of.recalled, which.issue)
 
     async with of.folds:
         return await to_thread.run_sync(look)

@@ -4,7 +4,6 @@ It works where no daemon runs, which is when people look: what is behind is draw
 picture. It is never the reason why a daemon is slow: nothing is written, and a handful of reads go on at one time.
 """
 
-import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from ashep.actions.open_session import opened as session_opened
+from ashep.actions.runners.kinds import kind_of_session
 from ashep.api.schemas import page
 from ashep.config import ConfigErrors, settings_in
 from ashep.core.text import clean
@@ -27,8 +26,20 @@ from ashep.journal.lock import holder
 from ashep.redaction import Redaction
 from ashep.store.checkpoints import CheckpointWriter
 from ashep.store.read_model import ReadModel, daemon_of, disk_of, open_read_model, servers_of
+from ashep.store.row_types import DaemonJson
 from ashep.store.sqlite_reader import is_behind
-from ashep.views import Data, edge_counts, issue_story, lists, policies, policy_graph, report, status, times, usage
+from ashep.views import (
+    edge_counts,
+    issue_story,
+    json_types,
+    lists,
+    policies,
+    policy_graph,
+    report,
+    status,
+    times,
+    usage,
+)
 from ashep.views import runs as attempts
 
 AT_ONCE = 4
@@ -38,7 +49,6 @@ LONGEST_TEXT = 400_000
 """Characters of a text of a run that are shown."""
 
 _T = TypeVar("_T")
-_Answer = TypeVar("_Answer", bound=page.Answer)
 
 
 class NotFound(AshepError):
@@ -68,7 +78,7 @@ class QueryHandlers:
     _reads: anyio.CapacityLimiter | None = None
     _taken: edge_counts.EdgeCounts = field(default_factory=edge_counts.EdgeCounts)
     _draws: threading.Lock = field(default_factory=threading.Lock)
-    _timeline: page.Timeline | None = None
+    _timeline: json_types.TimelineJson | None = None
     _columns: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -90,14 +100,12 @@ class QueryHandlers:
                 seen.database.execute("BEGIN")
             return look(seen)
 
-    async def _told(self, kind: type[_Answer], look: Callable[[ReadModel], Data | None], missing: str = "") -> _Answer:
-        def told(seen: ReadModel) -> _Answer:
-            found = look(seen)
-            if found is None:
-                raise NotFound(missing)
-            return kind.model_validate_json(json.dumps({"seq": lists.seq(seen.database), **found}))
-
-        return await self.read(told)
+    async def _found(self, look: Callable[[ReadModel], _T | None], missing: str) -> _T:
+        """Look at something that may not be there. Raises `NotFound`."""
+        answer = await self.read(look)
+        if answer is None:
+            raise NotFound(missing)
+        return answer
 
     async def current(self) -> int:
         """Give the number of the last record that is drawn."""
@@ -107,71 +115,98 @@ class QueryHandlers:
 
     async def home(self) -> page.Now:
         """What a person looks at first."""
+        names = list[str]()
+        with suppress(ConfigErrors):  # the page says what is wrong with an edit where it shows the daemon
+            names += await to_thread.run_sync(self._policy_names.all)
 
-        def look(seen: ReadModel) -> Data:
-            daemon = daemon_of(seen) | {"disk": disk_of(self.state)} | servers_of(self.state)
-            return status.now(seen.database, daemon) | {"at": times.stamp(self.now()), "policies": self._names()}
+        def look(seen: ReadModel) -> page.Now:
+            now = status.now(seen.database, {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)})
+            daemon: DaemonJson = {
+                "pid": None, "since": None, "version": None, "behind": False, "ended": None, "why": None,
+                "servers": None, **now["daemon"],
+            }  # fmt: skip
+            seq = lists.seq(seen.database)
+            return {**now, "seq": seq, "daemon": daemon, "at": times.stamp(self.now()), "policies": names}
 
-        return await self._told(page.Now, look)
+        return await self.read(look)
 
-    async def issues(self, which: page.WhichIssues) -> page.Issues:
+    async def issues(self, which: page.WhichIssues) -> json_types.IssuesJson:
         """A page of issues. Raises `InvalidQuery`."""
 
-        def look(seen: ReadModel) -> Data:
-            given = which.model_dump()
+        def look(seen: ReadModel) -> json_types.IssuesJson:
+            query = which.model_dump()
             try:
-                return lists.issues(seen.database, text=given.pop("q"), **given)
+                return lists.issues(seen.database, text=query.pop("q"), **query)
             except ValueError as error:
                 raise InvalidQuery(f"after: {error}") from error
 
-        return await self._told(page.Issues, look)
+        return await self.read(look)
 
     async def issue(self, issue: str) -> page.IssueStory:
         """Why an issue is where it is. Raises `NotFound`."""
 
-        def look(seen: ReadModel) -> Data | None:
-            told = issue_story.why(seen.database, issue, self._blob)
-            if told is None or seen.database is None:
+        def look(seen: ReadModel) -> page.IssueStory | None:
+            story = issue_story.why(seen.database, issue, self._blob)
+            entry = status.shown(seen.database, issue)
+            if story is None or entry is None or seen.database is None:
                 return None
             query = "SELECT count(*) AS runs, coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost), 0.0) AS cost"
             used = seen.database.execute(f"{query} FROM runs WHERE issue = ?", [issue]).fetchone()
-            under_way = told.pop("now")["under_way"]
-            del told["title"]
-            return told | {"issue": status.shown(seen.database, issue), "under_way": under_way, "usage": dict(used)}
+            return {
+                "seq": lists.seq(seen.database), "issue": entry, "depends_on": story["depends_on"],
+                "kept_since": story["kept_since"],
+                "story": story["story"], "under_way": story["now"]["under_way"],
+                "verification": story["verification"], "verification_log": story["verification_log"],
+                "files": story["files"], "flags": story["flags"], "landing": story["landing"],
+                "usage": {"runs": used["runs"], "tokens": used["tokens"], "cost": used["cost"]},
+            }  # fmt: skip
 
-        return await self._told(page.IssueStory, look, f"nothing is known of an issue {issue}")
+        return await self._found(look, f"nothing is known of an issue {issue}")
 
-    async def course(self, issue: str) -> page.Course:
+    async def course(self, issue: str) -> json_types.CourseJson:
         """An issue's runs and questions, and what led from one to the next. Raises `NotFound`."""
         missing = f"nothing is known of an issue {issue}"
-        return await self._told(page.Course, lambda seen: lists.course(seen.database, issue), missing)
+        return await self._found(lambda seen: lists.course(seen.database, issue), missing)
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
-    async def runs(self, which: page.WhichRuns) -> page.Runs:
+    async def runs(self, which: page.WhichRuns) -> json_types.RunsJson:
         """A page of runs."""
-        return await self._told(page.Runs, lambda seen: lists.runs(seen.database, **which.model_dump()))
+        return await self.read(lambda seen: lists.runs(seen.database, **which.model_dump()))
 
     async def run(self, run: str) -> page.Run:
         """Everything that is known of a run. Raises `NotFound`."""
 
-        def look(seen: ReadModel) -> Data | None:
+        def look(seen: ReadModel) -> page.Run | None:
             told = attempts.show(seen.database, run, str)
-            if told is not None:
-                told["prompts"] = [{key: one[key] for key in ("n", "sent")} for one in told["prompts"]]
-                for turn in told["turns"]:
-                    turn["answered"] = turn.pop("answer") is not None
-            return told
+            if told is None:
+                return None
+            return {
+                "seq": lists.seq(seen.database),
+                **told,
+                "prompts": [{"n": prompt["n"], "sent": prompt["sent"]} for prompt in told["prompts"]],
+                "turns": [
+                    {
+                        "n": turn["n"], "at": turn["at"], "error": turn["error"], "provider": turn["provider"],
+                        "model": turn["model"], "tokens": turn["tokens"], "cost": turn["cost"],
+                        "answered": turn["answer"] is not None,
+                    }
+                    for turn in told["turns"]
+                ],
+            }  # fmt: skip
 
-        return await self._told(page.Run, look, f"there is no run {run}")
+        return await self._found(look, f"there is no run {run}")
 
     async def words(self, run: str, what: str, n: int) -> page.Words:
         """The text of a prompt of a run, or of the answer to it, without secrets. Raises `NotFound`."""
 
         def look(seen: ReadModel) -> page.Words:
-            told = attempts.show(seen.database, run, str) or {"prompts": (), "turns": ()}
-            key = {"prompts": "blob", "turns": "answer"}[what]
-            names = [one[key] for one in told[what] if one["n"] == n and one[key]]
+            told = attempts.show(seen.database, run, str)
+            texts = {
+                "prompts": [(prompt["n"], prompt["blob"]) for prompt in told["prompts"]],
+                "turns": [(turn["n"], turn["answer"]) for turn in told["turns"]],
+            }[what] if told else []  # fmt: skip
+            names = [name for number, name in texts if number == n and name]
             if not names:
                 raise NotFound(f"{run} has no such text {n}")
             text = self._blob(names[-1])
@@ -193,7 +228,8 @@ class QueryHandlers:
         if session is None:
             return page.Opening(said="It has no session yet.", command=None)
         settings = await to_thread.run_sync(settings_in, self.folder)
-        said = await session_opened(self.folder.parent, settings, run.partition("/")[0], session, folder, False)
+        kind, reference = kind_of_session(self.folder.parent, settings, session, folder)
+        said = await kind.open_command(reference, run.partition("/")[0], False)
         told = self.redaction.text(said)
         indented = [line.strip() for line in told.splitlines() if line.startswith("  ")]
         return page.Opening(said=told, command=indented[0] if indented else None if told.startswith("Its ") else told)
@@ -202,23 +238,21 @@ class QueryHandlers:
     def _policies(self) -> policies.PolicyGraphs:
         return policies.PolicyGraphs(self.folder)
 
-    def _names(self) -> list[str]:
-        with suppress(ConfigErrors):  # the page says what is wrong with an edit where it shows the daemon
-            return [*self._policies.all()]
-        return []
+    @cached_property
+    def _policy_names(self) -> policies.PolicyNames:
+        return policies.PolicyNames(self.folder)
 
     def _blob(self, name: str) -> str | None:
         return attempts.blob(self.state, name)
 
-    async def timeline(self) -> page.Timeline:
+    async def timeline(self) -> json_types.TimelineJson:
         """Every run, as columns; made once for all who ask, until something changes."""
 
-        def look(seen: ReadModel) -> page.Timeline:
+        def look(seen: ReadModel) -> json_types.TimelineJson:
             seq = lists.seq(seen.database)
             with self._columns:
-                if self._timeline is None or self._timeline.seq != seq:
-                    drawn = lists.timeline(seen.database, self.now() if seen.daemon else None)
-                    self._timeline = page.Timeline.model_validate({"seq": seq, **drawn})
+                if self._timeline is None or self._timeline["seq"] != seq:
+                    self._timeline = lists.timeline(seen.database, self.now() if seen.daemon else None)
                 return self._timeline
 
         return await self.read(look)
@@ -229,17 +263,27 @@ class QueryHandlers:
         """What became of the night. Raises `InvalidQuery`."""
         start = self._since(since)
 
-        def look(seen: ReadModel) -> Data:
-            at = self.now()
-            told = report.report(seen.database, start or report.default_since(seen.database, at), at)
-            return told | {"journal": head(self.state / "journal")}
+        def look(seen: ReadModel) -> page.Report:
+            now = self.now()
+            since = report.default_since(seen.database, now) if start is None else start
+            journal = head(self.state / "journal")
+            return {"seq": lists.seq(seen.database), **report.report(seen.database, since, now, journal)}
 
-        return await self._told(page.Report, look)
+        return await self.read(look)
 
     async def usage(self, by: str, since: str | None) -> page.Usage:
         """What runs used. Raises `InvalidQuery`."""
         start = self._since(since)
-        return await self._told(page.Usage, lambda seen: usage.usage(seen.database, by, start))
+        return await self.read(lambda seen: {"seq": lists.seq(seen.database), **usage.usage(seen.database, by, start)})
+
+    async def days(self, since: str | None) -> json_types.DaysJson:
+        """What runs used, by day and provider. Raises `InvalidQuery`."""
+        start = self._since(since)
+        return await self.read(lambda seen: usage.days(seen.database, start))
+
+    async def budgets(self) -> json_types.BudgetsJson:
+        """Every limit, and what is used of it."""
+        return await self.read(lambda seen: usage.budgets(seen.database, self.now()))
 
     def _since(self, text: str | None) -> str | None:
         try:
@@ -247,29 +291,29 @@ class QueryHandlers:
         except (ValueError, OverflowError) as error:
             raise InvalidQuery("since: give a time (18:00), a span (12h), a date (2026-01-31) or both") from error
 
-    async def policy(self, name: str) -> page.Policy:
+    async def policy(self, name: str) -> json_types.PolicyJson:
         """A policy, with how many issues are where. Raises `NotFound`, `ConfigErrors`."""
 
-        def look(seen: ReadModel) -> Data | None:
+        def look(seen: ReadModel) -> json_types.PolicyJson | None:
             known = self._policies.all().get(name)
             with self._draws:
                 went = self._taken.of(seen.database, name)
-            return known and policies.counted(known, policy_graph.stands(seen.database, name), went)
+            return known and {
+                "seq": lists.seq(seen.database),
+                **policies.counted(known, policy_graph.stands(seen.database, name), went),
+            }
 
-        return await self._told(page.Policy, look, f"there is no policy {name}")
+        return await self._found(look, f"there is no policy {name}")
 
     async def record(self, number: int) -> page.OneRecord:
         """A record of the journal. Raises `NotFound`."""
 
-        def look(seen: ReadModel) -> Data | None:
-            found = lists.record(seen.database, number)
-            return None if found is None else {"record": found}
+        def look(seen: ReadModel) -> page.OneRecord | None:
+            record = lists.record(seen.database, number)
+            return record and {"seq": lists.seq(seen.database), "record": record}
 
-        return await self._told(page.OneRecord, look, f"there is no record {number}, or not any more")
+        return await self._found(look, f"there is no record {number}, or not any more")
 
-    async def records(self, which: page.WhichRecords) -> page.Records:
+    async def records(self, which: page.WhichRecords) -> json_types.RecordsJson:
         """A page of records."""
-        return await self._told(page.Records, lambda seen: lists.records(seen.database, **which.model_dump()))
-
-    told, since = _told, _since
-    """For `work` next to this."""
+        return await self.read(lambda seen: lists.records(seen.database, **which.model_dump()))

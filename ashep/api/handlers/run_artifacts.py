@@ -13,17 +13,16 @@ import anyio
 from anyio import to_thread
 from pydantic import Field
 
-from ashep.actions import session_reader
+from ashep.actions.runners.kinds import kind_of_session
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.api.handlers.queries import NotFound, QueryHandlers
 from ashep.api.schemas import page
 from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
-from ashep.core.resources.budgets import Scope, Unit
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.store.read_model import ReadModel
-from ashep.views import runs, usage
+from ashep.views import runs
 
 MOST_FILES = 2000
 """Files that are named."""
@@ -115,45 +114,6 @@ class RunReference(Given):
     """Its signs of life are told, too, while it goes on."""
 
 
-class DayRow(page.UsageRow):
-    """What runs on a provider used on a day."""
-
-    day: str
-
-
-class Days(page.Pictured):
-    """What runs used, by day and provider."""
-
-    rows: list[DayRow]
-
-
-class Limit(Answer):
-    """A limit of `budgets`, as the daemon has it."""
-
-    scope: Scope
-    name: str
-    """The provider and the day, or the day; empty of the others."""
-    unit: Unit
-    used: float | None
-    """Null: of each run, or issue, its own."""
-    limit: float
-    warn_at: float
-    """From when on a person is warned."""
-    until: str | None
-    """When it begins again."""
-    reached: bool
-    holds: list[str]
-    """Issues that it keeps from going on, the first hundred."""
-    held: int
-    """How many these are."""
-
-
-class Budgets(page.Pictured):
-    """Every limit."""
-
-    limits: list[Limit]
-
-
 async def diff(pictures: QueryHandlers, run: str, which: WhichLines) -> Changes:
     """Say what a run changed. Raises `NotFound`."""
     ends = await pictures.read(_there(run, runs.ends))
@@ -217,11 +177,11 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
     if session is None:
         return Transcript(why="It has no session.")
     settings = await to_thread.run_sync(settings_in, pictures.folder)
-    project = pictures.folder.parent
+    kind, reference = kind_of_session(pictures.folder.parent, settings, session, folder)
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
-                said = await session_reader.tail(project, settings, session, folder, TAIL, pictures.redaction)
+                said = await kind.tail(reference, TAIL, pictures.redaction)
     except TimeoutError:
         return Transcript(why=f"Its agent server did not answer in {TO_SERVERS:.0f} s.")
     except AshepError as error:
@@ -239,23 +199,13 @@ async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
     if session is None:
         return told.model_copy(update={"why": "It has no session."})
     settings, address, why = await to_thread.run_sync(settings_in, pictures.folder), None, None
+    kind, reference = kind_of_session(pictures.folder.parent, settings, session, folder)
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
-                address = await session_reader.link(pictures.folder.parent, settings, session, folder)
+                address = await kind.link(reference)
     except TimeoutError:
         why = f"Its agent server did not answer in {TO_SERVERS:.0f} s."
     except AshepError as error:
         why = clean(pictures.redaction.text(str(error)))
     return told.model_copy(update={"link": address, "why": why})
-
-
-async def days(pictures: QueryHandlers, since: str | None) -> Days:
-    """What runs used, by day and provider. Raises `NotMeant`."""
-    start = pictures.since(since)
-    return await pictures.told(Days, lambda seen: usage.days(seen.database, start))
-
-
-async def budgets(pictures: QueryHandlers) -> Budgets:
-    """Every limit, and what is used of it."""
-    return await pictures.told(Budgets, lambda seen: usage.budgets(seen.database, pictures.now()))

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ashep.api.schemas.page import Pictured
 from ashep.api.schemas.verification import Answer, Given
 
 Words = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
@@ -38,9 +37,11 @@ class StandingAnswer(Answer):
     at: str
 
 
-class Answers(Pictured):
+class Answers(Answer):
     """Answers to questions that are open by the journal, as the tracker showed them a moment ago."""
 
+    seq: int
+    """The number of the last record of the journal that this is a picture of."""
     running: bool
     """Whether a daemon runs: it counts them at its next look; else they count once one does."""
     items: list[StandingAnswer]

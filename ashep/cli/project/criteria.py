@@ -12,8 +12,8 @@ import typer
 from anyio import to_thread
 
 from ashep.actions.answers import person
-from ashep.actions.doctor import runs
 from ashep.actions.runner_wait import call_runner
+from ashep.actions.runners.opencode import is_up
 from ashep.actions.suggest_checks import CheckProposal, adviser, suggest
 from ashep.actions.verify import NoChecks, at_work, of, seen, set_checks, types, where
 from ashep.adapters.system.clock import RealClock
@@ -30,7 +30,7 @@ from ashep.core.policy.checks import Check, Criteria, hash_of
 from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.errors import UsageError
-from ashep.factories import READER, annotations_of, runners_of, tracker_of
+from ashep.factories import READER, NamedRunner, annotations_of, runners_of, tracker_of
 from ashep.ports.tracker import Seen
 
 
@@ -42,7 +42,7 @@ def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, .
         runners, clock = runners_of(project, settings), RealClock()
         runners.begins = _begins
         runner = runners[agent.runner.type if agent else OPENCODE]
-        as_found = await to_thread.run_sync(runs, configured(project) / "state")
+        as_found = await to_thread.run_sync(is_up, NamedRunner(project, settings, OPENCODE))
         output.note(f"{agent.id if agent else 'the default agent'} is asked; that can take minutes")
         try:
             await call_runner(runner.start, runner.catalog, output.note)

@@ -9,9 +9,10 @@ from typing import Annotated
 import anyio
 import typer
 
-from ashep.actions.doctor import all_offers, checks, opencode_notes, settings_of
+from ashep.actions.doctor import all_offers, checks, settings_of
 from ashep.actions.doctor_security import CheckLine
 from ashep.actions.doctor_security import security as contained
+from ashep.actions.runners.opencode import describe_configuration
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.context import FOLDER, configured, find_project
@@ -114,10 +115,10 @@ def sync_agents(
         before = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    found = anyio.run(all_offers, project, file.parent / "state", settings, output.note)
+    found = anyio.run(all_offers, project, settings, output.note)
     result = sync(before, found.agents, found.models, found.default, file=file, beside=found.beside)
     output.say(result.diff.rstrip("\n") or "agents.yaml names everything that the server has")
-    for line in opencode_notes(project, settings, os.environ):
+    for line in describe_configuration(project, settings, os.environ):
         output.note(f"{line.what}; {line.remedy}" if line.remedy else line.what)
     for gone in result.vanished:
         output.note(f"{gone.agent}: its runner has no {gone.key.replace('_', ' ')} {gone.value} any more; it was kept")

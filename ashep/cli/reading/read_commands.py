@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ashep.cli import output
 from ashep.cli.context import config_of, now, picture, read_state
@@ -19,12 +19,15 @@ from ashep.core.policy.isolation_notice import unsaid
 from ashep.errors import AshepError, TrackerMissing, UsageError
 from ashep.journal.heads import head
 from ashep.store.read_model import ReadModel, daemon_of, disk_of, servers_of
-from ashep.views import Data, evidence, issue_story
+from ashep.views import evidence, issue_story
 from ashep.views import report as reported
 from ashep.views import runs as attempts
 from ashep.views import status as standing
 from ashep.views import usage as used
 from ashep.views.times import local, moment, stamp
+
+if TYPE_CHECKING:
+    from ashep.views import json_types
 
 EXAMPLES = {
     "status": ("ashep status", "ashep status --all", "ashep status --watch", "ashep status --at 03:00 --json"),
@@ -70,7 +73,7 @@ def status(
 
         return live(state)
     with picture(state) as seen:
-        told = standing.status(seen.database, daemon_of(seen) | {"disk": disk_of(state)} | servers_of(state))
+        told = standing.status(seen.database, {**daemon_of(seen), "disk": disk_of(state), **servers_of(state)})
         _hint(seen)
         asking = standing.asking(seen.database) if seen.daemon is None else {}
     if asking:
@@ -98,11 +101,11 @@ def status(
         *standing.records(told, local),
     )
     output.say_lines((*outages, *standing.limits(told, now()), *standing.untold(told, now())))
-    output.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
+    output.table(standing.COLUMNS, standing.table(told["issues"], now(), everything=everything))
     return TrackerMissing.exit_code if lacks else 0
 
 
-def _answers(state: Path, told: Data, asking: Collection[str]) -> None:
+def _answers(state: Path, told: "json_types.StatusJson", asking: Collection[str]) -> None:
     """Note what people have answered in the tracker while no daemon runs; a person is told where that is not known."""
     project = state.parent.parent
     own = re.search(r"^\s*type:\s*[\"']?[\w.]+:\w", config_of(state), re.MULTILINE)
@@ -156,8 +159,8 @@ def _then(state: Path, moment: datetime, *, as_json: bool) -> int:
         output.data(told)
         return 0
     output.say_painted((point_in_time.headline(told), "bold"))
-    rows = {"issues": [*told["waiting"], *told["running"]]}
-    output.table(standing.COLUMNS, standing.table(rows, moment, everything=False))
+    issues = [*told["waiting"], *told["running"]]
+    output.table(standing.COLUMNS, standing.table(issues, moment, everything=False))
     return 0
 
 
@@ -205,7 +208,7 @@ def show(
     for one in told["prompts"] if prompt else ():
         output.say()
         output.say_painted((f"--- prompt {one['n']} ---", "bold"))
-        output.say(one["text"] or "(the text is gone)")
+        output.say(one.get("text") or "(the text is gone)")
     return 0
 
 
@@ -289,9 +292,9 @@ def report(
         raise UsageError("--json and --markdown exclude each other: give one of them")
     start, at = _since(since) if since is not None else None, now()
     with picture(state := read_state(project)) as seen:
-        told = reported.report(seen.database, start or reported.default_since(seen.database, at), at)
+        start = start or reported.default_since(seen.database, at)
+        told = reported.report(seen.database, start, at, head(state / "journal"))
         _hint(seen)
-    told["journal"] = head(state / "journal")
     if as_json:
         output.data(told)
         return 0

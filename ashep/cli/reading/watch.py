@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -59,21 +59,19 @@ class WatchedStatus:
     """What the picture shows, read again only where the journal went on."""
 
     def __init__(self, seen: ReadModel) -> None:
-        self.told: Data = {}
-        self.runs: dict[str, Data] = {}
         self._key: object = None
         self.error = ""
-        self._take(seen, {"disk": "ok"})
+        self._take(seen)
 
     def look(self, seen: ReadModel, state: Path) -> None:
         """Look whether it changed."""
         key = (status.read_model_position(seen.database), seen.daemon, seen.behind)
         if key != self._key:
-            self._take(seen, {"disk": disk_of(state)})
+            self._take(seen, disk_of(state))
             self._key = key
 
-    def _take(self, seen: ReadModel, more: Data) -> None:
-        self.told = status.status(seen.database, daemon_of(seen) | more)
+    def _take(self, seen: ReadModel, disk: Literal["ok", "low"] = "ok") -> None:
+        self.told = status.status(seen.database, {**daemon_of(seen), "disk": disk})
         self.runs = status.under_way(seen.database)
 
 
@@ -120,7 +118,7 @@ def page(seen: WatchedStatus, signs: dict[str, Data], height: int) -> Renderable
     lines.extend(_line(text, "yellow") for text in wrong)
     lines.append(_line(status.counts(told)))
     left = height - len(lines) - 1
-    sections = status.sections(told, seen.runs, signs, at)
+    sections = status.sections(told["issues"], seen.runs, signs, at)
     for section in sections:
         shown = min(len(section.rows), left - 2)
         if shown < 1:

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 import typer
 
 from ashep.actions import answers
-from ashep.actions.open_session import opened
+from ashep.actions.runners.kinds import kind_of_session
 from ashep.cli import output
 from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.context import configured, now, picture
@@ -21,7 +21,7 @@ from ashep.errors import AshepError, DiskFailed, JournalDamaged
 from ashep.factories import tracker_of
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
-from ashep.views import runs, status
+from ashep.views import json_types, runs, status
 
 Write = Callable[[Tracker, Labels], Awaitable[str | None]]
 """Writes to the tracker; says what else happened there in the same moment, where anything did."""
@@ -94,7 +94,8 @@ def answer(
     @ashep does the same.
     """
     project = project_of(context)
-    question: dict[str, Any] | None = _account(project, issue).get("question")
+    stands = _account(project, issue)
+    question = stands["question"] if stands is not None else None
     leads_back = question is not None and question["kind"] == "input"
     write = partial(answers.say, issue=issue, text=words, at=now(), instead=instead, leads_back=leads_back)
     _answered(project, issue, "answered", write)
@@ -111,10 +112,10 @@ def retry(
     project = project_of(context)
     stands = _account(project, issue)
     if phase is not None:
-        policies, name = load(configured(project)).policies.policies, stands.get("policy")
+        policies, name = load(configured(project)).policies.policies, stands and stands["policy"]
         chosen = [policies[name]] if name in policies else policies.values()
         answers.check_phase(phase, {one.name for policy in chosen for one in policy.phases})
-    held = stands.get("state") == "not_eligible"
+    held = stands is not None and stands["state"] == "not_eligible"
     name, _ = _as_person(
         project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=now())
     )
@@ -161,17 +162,18 @@ def _session(project: Path, issue: str) -> str:
         return str(error)
     if run is None:
         return "It has no session yet."
-    return anyio.run(opened, project, settings_in(configured(project)), issue, run["session"], folder, True)
+    kind, reference = kind_of_session(project, settings_in(configured(project)), run["session"], folder)
+    return anyio.run(kind.open_command, reference, issue, True)
 
 
-def _account(project: Path, issue: str) -> dict[str, Any]:
+def _account(project: Path, issue: str) -> json_types.IssueJson | None:
     """Say what the journal knows of the issue; nothing where it cannot be read, for the tracker decides."""
     try:
         with picture(configured(project) / "state") as seen:
-            return status.shown(seen.database, issue) or {}
+            return status.shown(seen.database, issue)
     except (JournalDamaged, DiskFailed) as error:
         output.note(str(error))
-        return {}
+        return None
 
 
 def _as_person(project: Path, write: Write) -> tuple[str, str]:

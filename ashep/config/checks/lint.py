@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 
 from ashep.config.checks.parser import KEY, ParsedCriteria, examine, fenced
 from ashep.config.findings import Finding
-from ashep.config.yaml_tree import Node
 from ashep.core.policy.checks import (
     Check,
     CodePatternCheck,
@@ -39,21 +38,11 @@ def lint(text: str, where: str, types: Collection[str] = ()) -> ParsedCriteria:
     reading = examine(text, where, types)
     if reading.criteria is not None and reading.root is not None:
         for code, message, path in _doubts(reading.criteria):
-            place = _place(reading.root, path)
+            place = reading.root.locate(path)
             reading.findings.append(Finding(code, where, place.line, place.key, message, "warning"))
     reading.findings += list(_strays(text, reading))
     reading.findings.sort(key=lambda finding: (finding.severity != "error", finding.line or 0))
     return reading
-
-
-def _place(root: Node, path: tuple[str | int, ...]) -> Node:
-    node = root
-    for part in path:
-        below = node.child(part)
-        if below is None:
-            return Node(None, node.line, node.key_of(part))
-        node = below
-    return node
 
 
 def _doubts(criteria: Criteria) -> Iterator[Said]:

@@ -11,7 +11,7 @@ import json
 import re
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from anyio import to_thread
@@ -48,13 +48,6 @@ Compiled = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 _T = TypeVar("_T")
 _LANGUAGES = ("yaml", "yml", "json")
 _FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)([^`]*+)")
-_MODELS: dict[str, type[BaseModel]] = {
-    "http_request": language.HttpRequestCheck,
-    "file_exists": language.FileExistsCheck,
-    "code_pattern": language.CodePatternCheck,
-    "test_pass": language.TestPassCheck,
-    "manual": language.ManualCheck,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +204,7 @@ def read_block(block: Block, reading: ParsedCriteria, types: Collection[str], wr
         try:
             json.loads(text)  # YAML is more than JSON is: who says json means it, and other programs may read it
         except json.JSONDecodeError as error:
-            found.append(YamlProblem("syntax", f"not valid JSON: {error.msg}", block.first + error.lineno, None))
+            found.append(YamlProblem("syntax", f"not valid JSON: {error.msg}", block.first + error.lineno))
     reading.root = root
     reading.criteria = _criteria(root, found, types, wrong)
     _keep(found, reading)
@@ -236,16 +229,15 @@ def _keep(found: list[YamlProblem], reading: ParsedCriteria) -> None:
 
 def _criteria(root: Node, found: list[YamlProblem], types: Collection[str], wrong: Wrong) -> Criteria | None:
     """Read the checks one by one, each by the model of its type, so that what is said of it is about that."""
-    assert isinstance(root.value, dict)  # it has the key
-    for key, node in root.value.items():
+    for key, node in root.entries.items():
         if key != KEY:
-            found.append(YamlProblem("unknown-key", f"unknown key{nearest(key, [KEY])}", node.line, node.key))
-    checks = root.value[KEY]
+            found.append(node.problem("unknown-key", f"unknown key{nearest(key, [KEY])}"))
+    checks = root.entries[KEY]
     if not isinstance(checks.value, list):
         found.append(_expected("a list of checks", checks))
         return None
     if len(checks.value) > MAX_CHECKS:
-        found.append(YamlProblem("wrong-value", f"expected at most {MAX_CHECKS} checks", checks.line, checks.key))
+        found.append(checks.problem("wrong-value", f"expected at most {MAX_CHECKS} checks"))
         return None
     read = [_check(node, found, types, wrong) for node in checks.value]
     _refuse_twins(checks.value, found)
@@ -253,7 +245,7 @@ def _criteria(root: Node, found: list[YamlProblem], types: Collection[str], wron
 
 
 def _expected(what: str, node: Node) -> YamlProblem:
-    return YamlProblem("wrong-type", f"expected {what}, found {describe(node)}", node.line, node.key)
+    return node.problem("wrong-type", f"expected {what}, found {describe(node)}")
 
 
 def check_problems(checks: list[Node]) -> list[YamlProblem]:
@@ -262,7 +254,7 @@ def check_problems(checks: list[Node]) -> list[YamlProblem]:
     for node in checks:
         _check(node, found, None, wrong_pattern)
     _refuse_twins(checks, found)
-    return [replace(one, file=checks[0].file) for one in found]
+    return found
 
 
 def _check(node: Node, found: list[YamlProblem], types: Collection[str] | None, wrong: Wrong) -> BaseModel | None:
@@ -271,23 +263,24 @@ def _check(node: Node, found: list[YamlProblem], types: Collection[str] | None, 
         found.append(_expected("a check ({id, type, description, verify})", node))
         return None
     kind = node.value.get("type")
-    known = (*language.KINDS, *(types or ()))
+    known = (*language.CHECK_TYPES, *(types or ()))
     if kind is None:
         words = f"this key is missing; add it: one of {', '.join(known)}"
-        found.append(YamlProblem("missing-key", words, node.line, node.key_of("type")))
+        found.append(node.locate(["type"]).problem("missing-key", words))
         return None
     if not isinstance(kind.value, str):
         found.append(_expected(f"one of {', '.join(known)}", kind))
         return None
     if kind.value not in known and types is not None:
-        found.append(YamlProblem("unknown-type", unknown_type(kind.value, types), kind.line, kind.key))
+        found.append(kind.problem("unknown-type", unknown_type(kind.value, types)))
         return None
-    return _read_check(node, _MODELS.get(kind.value, language.OwnCheck), found, wrong)
+    built_in = language.CHECK_TYPES.get(kind.value)
+    return _read_check(node, built_in.model if built_in else language.OwnCheck, found, wrong)
 
 
 def unknown_type(name: str, types: Collection[str]) -> str:
     """Say that there is no type of checks of this name."""
-    words = f"unknown type {shorten(repr(name))}{nearest(name, (*language.KINDS, *types))}"
+    words = f"unknown type {shorten(repr(name))}{nearest(name, (*language.CHECK_TYPES, *types))}"
     return f"{words}; a type of your own is registered by `verification.types` in config.yaml"
 
 
@@ -299,19 +292,17 @@ def _read_check(node: Node, model: type[BaseModel], found: list[YamlProblem], wr
         found += problems(error, model, node)
         return None
     if isinstance(check, language.CodePatternCheck) and (said := wrong(check.verify.pattern)):
-        verify = node.child("verify") or node
-        place = verify.child("pattern") or verify
-        found.append(YamlProblem("wrong-value", f"not a regular expression: {said}", place.line, place.key))
+        found.append(node.locate(["verify", "pattern"]).problem("wrong-value", f"not a regular expression: {said}"))
     return check
 
 
 def _refuse_twins(checks: list[Node], found: list[YamlProblem]) -> None:
     first: dict[str, int] = {}
     for node in checks:
-        name = node.child("id")
-        if name is None or not isinstance(name.value, str):
+        name = node.locate(["id"])
+        if not isinstance(name.value, str):
             continue
         if name.value in first:
             message = f"another check is named {describe(name)}, on line {first[name.value]}; give each its own id"
-            found.append(YamlProblem("duplicate-id", message, name.line, name.key))
+            found.append(name.problem("duplicate-id", message))
         first.setdefault(name.value, name.line)

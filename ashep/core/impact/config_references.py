@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from ashep.core.impact.path_classes import tidy
-from ashep.core.policy.checks import CodePatternCheck, FileExistsCheck, ManualCheck
+from ashep.core.policy.checks import is_look
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
 
 _NOT_READ = ("impact", "labels", "landing", "redact")  # settings that name no file that is run or read
-
-_LOOKED_INTO = (FileExistsCheck, CodePatternCheck, ManualCheck)
-"""Checks whose files are what the work is about, and are not run."""
 
 _TOKEN = re.compile(r"[^\s'\"=;&|<>()$`,:]+")
 """What may be a path within a word: words may be commands for a shell, or options with values."""
@@ -44,7 +41,8 @@ def named_by(settings: Settings, policies: Policies | None = None) -> Referenced
     dumped = settings.model_dump(mode="json")
     words = list(_words([dumped[key] for key in dumped if key not in _NOT_READ]))
     for policy in policies.policies.values() if policies else ():
-        run = (check for phase in policy.phases for check in phase.checks if not isinstance(check, _LOOKED_INTO))
+        # files of checks that only look are what the work is about, and are not run
+        run = (check for phase in policy.phases for check in phase.checks if not is_look(check))
         words += _words([check.model_dump(mode="json") for check in run])
     tidied = (tidy(token) for word in words for token in _TOKEN.findall(word))
     paths = frozenset(path for path in tidied if path and not path.startswith(("/", "..", "~")))

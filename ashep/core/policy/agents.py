@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ashep.core.policy.base_types import AtOnce, Document, Name, Names, Word
+from ashep.core.policy.runner_kinds import OPENCODE
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """Names of files that agents take for instructions, the first that is there; in any folder."""
@@ -17,7 +18,7 @@ Sandbox = Literal["auto", "bwrap", "none"]
 class RunnerChoice(Document):
     """What executes an agent's runs."""
 
-    type: Name = "opencode"
+    type: Name = OPENCODE
     """The runner's name in config.yaml."""
     agent_slug: Word | None = None
     """The server's agent, such as `build` or `plan`; `null`: the server's default."""

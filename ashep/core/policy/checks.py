@@ -7,8 +7,9 @@ policy may have a list of them, too (`Phase.checks`).
 import hashlib
 import re
 import shlex
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, JsonValue, Tag
 
@@ -214,8 +215,22 @@ class OwnCheck(_Check):
     """How long it may take."""
 
 
-KINDS = ("http_request", "file_exists", "code_pattern", "test_pass", "manual")
-"""The types of checks that are built in."""
+class BuiltInCheck(NamedTuple):
+    """A type of checks that is built in."""
+
+    model: type[_Check]
+    static: bool = False
+    """It runs nothing of the candidate's."""
+
+
+CHECK_TYPES: Mapping[str, BuiltInCheck] = {
+    "http_request": BuiltInCheck(HttpRequestCheck),
+    "file_exists": BuiltInCheck(FileExistsCheck, static=True),
+    "code_pattern": BuiltInCheck(CodePatternCheck, static=True),
+    "test_pass": BuiltInCheck(TestPassCheck),
+    "manual": BuiltInCheck(ManualCheck, static=True),
+}
+"""The types that are built in; how each is executed is in `ashep.adapters.verifier.check_runners`."""
 
 
 def _kind(value: Any) -> str:
@@ -223,7 +238,7 @@ def _kind(value: Any) -> str:
     found: object = (
         cast("dict[str, object]", value).get("type") if isinstance(value, dict) else getattr(value, "type", None)
     )
-    return found if isinstance(found, str) and found in KINDS else "own"
+    return found if isinstance(found, str) and found in CHECK_TYPES else "own"
 
 
 Check = Annotated[
@@ -261,7 +276,7 @@ def names_base(check: Check) -> bool:
 
 def is_look(check: Check) -> bool:
     """Whether a check runs nothing of the candidate's."""
-    return isinstance(check, FileExistsCheck | CodePatternCheck | ManualCheck)
+    return check.type in CHECK_TYPES and CHECK_TYPES[check.type].static
 
 
 def passes_without_work(check: Check) -> bool:

@@ -33,7 +33,7 @@ from ashep.core.policy.instructions import Kind, kind_of
 from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.page_settings import UiSettings
 from ashep.core.policy.policies import PermissionRule
-from ashep.core.policy.runner_kinds import ACP, KINDS, OPENCODE, SANDBOXED
+from ashep.core.policy.runner_kinds import KINDS, OPENCODE, rules_of
 
 # --- config.yaml ------------------------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class OpencodeSettings(Document):
     """Start a server on loopback, with a random password and its own data folder; false: attach to `url`."""
     url: str | None = None
     """Attach to this server; it is then not managed."""
-    command: Annotated[tuple[Word, ...], Field(min_length=1)] = ("opencode",)
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] = (OPENCODE,)
     """The program and its first arguments."""
     password_env: str = "OPENCODE_SERVER_PASSWORD"
     """The environment variable that holds the password of an attached server."""
@@ -229,8 +229,12 @@ class OpencodeSettings(Document):
     environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)], ...] = ()
     """Environment variables that a managed server, and with it every agent's shell, gets in addition to the usual ones
     and the keys of providers (docs/guides/service.md). A variable that `landing.forge` or `notify` takes a secret from
-    never passes.
-    """
+    never passes."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether ashep starts and ends the server."""
+        return self.managed and self.url is None
 
 
 PLACE = r"^(?:~/|/[^/])"
@@ -326,7 +330,7 @@ class Runners(Document):
     @property
     def unsandboxed(self) -> tuple[str, ...]:
         """Those whose agents can be put into no sandbox."""
-        return tuple(name for name in self.others if self.kind(name) not in SANDBOXED)
+        return tuple(name for name in self.others if not rules_of(self.kind(name)).sandboxed)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -341,7 +345,7 @@ class Runners(Document):
 
     def instructed_as(self, name: str) -> str | None:
         """Say by whose files agents of a runner go: of which kind of agents; None: nobody knows."""
-        if (kind := self.kind(name)) != ACP:
+        if rules_of(kind := self.kind(name)).instructed:
             return kind or None
         return self.others[name].instructions or kind_of(self.others[name].command or ())
 
@@ -578,9 +582,8 @@ class Settings(Document):
     @property
     def isolated(self) -> bool:
         """Whether who changes files has an agent server of its own, and who judges stands on what was committed."""
-        opencode = self.runners.opencode
-        wanted = opencode.isolation or ("shared" if self.agents.sandbox == "none" else "place")
-        alone = not self.runners.unsandboxed and opencode.url is None
+        wanted = self.runners.opencode.isolation or ("shared" if self.agents.sandbox == "none" else "place")
+        alone = not self.runners.unsandboxed and self.runners.opencode.url is None
         return wanted == "place" and self.worker.workspace == "place" and alone
 
     @property

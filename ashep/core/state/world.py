@@ -19,7 +19,7 @@ from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
-from ashep.core.policy.runner_kinds import KINDS, OPENCODE
+from ashep.core.policy.runner_kinds import OPENCODE, rules_of
 from ashep.core.policy.settings import Settings
 from ashep.core.state import config_edits as edits
 from ashep.core.state import notices, pauses, providers
@@ -131,16 +131,13 @@ class World:
 
     def dies(self, runner: str) -> bool:
         """Whether another instance than the one that was given a prompt proves that its turn is dead."""
-        opencode = self.settings.runners.opencode
-        if runner == OPENCODE:
-            return opencode.managed and opencode.url is None
-        return self.settings.runners.kind(runner) in KINDS
+        return self.settings.runners.opencode.ours if runner == OPENCODE else self.apart(runner)
 
     def apart(self, runner: str) -> bool:
         """Whether who writes in a session of a runner does so by a process of their own: to stop our turn stops ours
         alone, and else both would work in one session.
         """
-        return runner != OPENCODE and self.settings.runners.kind(runner) in KINDS
+        return rules_of(self.settings.runners.kind(runner)).apart
 
     def in_use(self, runner: str) -> bool:
         """Whether a run is under way on a runner, or a person has a session there."""

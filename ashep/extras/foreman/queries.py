@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -117,14 +116,15 @@ def take_over(place: WorkerPaths) -> list[str]:
 
 def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path) -> "list[CheckLine]":
     """Say of everything that is needed whether it is there, and what to do (`--doctor`)."""
-    from ashep.actions import doctor_runners
     from ashep.actions.doctor_security import CheckLine
+    from ashep.actions.runners.base import ONCE, Examination
+    from ashep.actions.runners.claude import examine
     from ashep.core.policy.settings import Settings
     from ashep.extras.foreman import model_endpoints, web_tools
 
     runners = Settings.model_validate({"runners": {"claude": {}}})
-    lines = anyio.run(partial(doctor_runners.runner, home, runners, "claude", ask=False))
-    lines = [line for line in lines if not line.what.startswith(doctor_runners.ONCE)]  # that is about the night
+    lines = anyio.run(examine, Examination(home, runners, "claude"))
+    lines = [line for line in lines if not line.what.startswith(ONCE)]  # that is about the night
     if lacking := web_tools.missing():
         lines.append(CheckLine("warning", "web tools", lacking))
     try:

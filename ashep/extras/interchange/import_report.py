@@ -69,7 +69,7 @@ class ImportReading:
         """Give a value that is carried over, all that is in it included."""
         if node is None:
             return None
-        self.carried.update(map(id, _everything(node)))
+        self.carried.update(map(id, _walk(node)))
         return node.plain()
 
     def note(self, kind: Kind, node: Node | None, why: str) -> None:
@@ -84,12 +84,12 @@ class ImportReading:
 
     def refuse(self, node: Node, message: str) -> ConfigErrors:
         """Give the error that the file cannot be read as what it seems to be."""
-        return refused(self.file, YamlProblem("unreadable", message, node.line, node.key or None))
+        return refused(self.file, node.problem("unreadable", message))
 
     def rest(self) -> None:
         """Note every key that was neither carried nor noted: nothing is dropped silently."""
-        for node in _everything(self.root):
-            if node.key and id(node) not in self.carried and not _children(node):
+        for node in _walk(self.root):
+            if node.key and id(node) not in self.carried and not node.children:
                 self.remark("lost", node, "not known here")
 
 
@@ -116,10 +116,10 @@ def read_json(file: Path) -> ImportReading:
         json.loads(text)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: {error.msg}, column {error.colno}"
-        raise refused(file, YamlProblem("syntax", message, error.lineno, None)) from error
+        raise refused(file, YamlProblem("syntax", message, error.lineno)) from error
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else "a number is too long"
-        raise refused(file, YamlProblem("syntax", f"not valid JSON: {reason}", 1, None)) from error
+        raise refused(file, YamlProblem("syntax", f"not valid JSON: {reason}", 1)) from error
     # JSON is YAML, but for tabs, which stand only between its parts; the reader of YAML knows the lines.
     return read_yaml(file, text=text.replace("\t", " "))
 
@@ -131,15 +131,9 @@ def read_text(file: Path) -> str:
     except YamlUnreadable as error:
         raise refused(file, error.problem) from error
     except OSError as error:
-        raise refused(file, YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
+        raise refused(file, YamlProblem("unreadable", f"cannot be read: {error.strerror}")) from error
 
 
-def _everything(node: Node) -> list[Node]:
+def _walk(node: Node) -> list[Node]:
     """Give a value and all that is in it."""
-    return [node, *(part for child in _children(node) for part in _everything(child))]
-
-
-def _children(node: Node) -> list[Node]:
-    if isinstance(node.value, dict):
-        return list(node.value.values())
-    return node.value if isinstance(node.value, list) else []
+    return [node, *(part for child in node.children for part in _walk(child))]

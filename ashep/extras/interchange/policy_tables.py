@@ -5,6 +5,7 @@ a state that only waits for its agent (`READY_FOR_REVIEW`) is no phase of its ow
 is dispatched. A state that routes to `human` is a human phase, and one that routes to `complete` is the end.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,10 +15,10 @@ from typing import Any
 from ashep.config.findings import ConfigErrors
 from ashep.core.issues.routing import following, writer_before
 from ashep.core.policy.base_types import format_duration, is_name
-from ashep.core.policy.policies import CLOSE, Human, Phase, Policies, Policy
+from ashep.core.policy.policies import CLOSE, Phase, Policies, Policy
 from ashep.extras.interchange import state_names
 from ashep.extras.interchange.import_report import Imported, Note
-from ashep.extras.interchange.state_names import NamedPhase, States, event_of, is_anew, route_of
+from ashep.extras.interchange.state_names import NamedPhase, States, event_of, named_phases, route_of
 from ashep.extras.interchange.transition_table import Row, Table, TableRow, TransitionTable
 from ashep.extras.interchange.yaml_writer import as_yaml
 
@@ -44,26 +45,13 @@ _STEM = 4
 # --- a policy -> a table ----------------------------------------------------------------------------------------------
 
 
-def places_of(policy: Policy) -> list[NamedPhase]:
-    """Give the phases, as far as names need them."""
-    first = policy.phases[0].name
-    return [
-        NamedPhase(phase.name, phase.needs, phase.human is not None, _is_anew(phase.human, first))
-        for phase in policy.phases
-    ]
-
-
-def _is_anew(human: Human | None, first: str) -> bool:
-    return is_anew(human.model_dump() if human else None, first)
-
-
 def table_of(name: str, policy: Policy) -> tuple[Table, list[str]]:
     """Give a policy's transitions, and what of it no table can say."""
-    states = States(places_of(policy))
-    first = policy.phases[0]
-    rows = [Row(state_names.IDLE, state_names.TAKEN, states.at(first.name), route_of(places_of(policy)[0]))]
-    for phase, place in zip(policy.phases, places_of(policy), strict=True):
-        for edge, target in _edges(policy, phase):
+    states = States(named_phases(policy.model_dump()))
+    first = states.places[0]
+    rows = [Row(state_names.IDLE, state_names.TAKEN, states.at(first.name), route_of(first))]
+    for phase, place in zip(policy.phases, states.places, strict=True):
+        for edge, target in [] if place.anew else _edges(policy, phase):
             to, route = _target(states, place, edge, target, policy)
             rows.append(Row(states.at(phase.name), event_of(place, edge), to, route))
     waits = {row.target for row in rows}
@@ -75,8 +63,6 @@ def table_of(name: str, policy: Policy) -> tuple[Table, list[str]]:
 
 def _edges(policy: Policy, phase: Phase) -> list[tuple[str, str]]:
     if phase.human is not None:
-        if _is_anew(phase.human, policy.phases[0].name):
-            return []
         back = phase.human.changes_requested or writer_before(policy, phase)
         late = [] if phase.human.on_deadline == "park" else [("deadline", phase.human.on_deadline)]
         return [("approved", phase.human.approved), ("changes_requested", back), *late]
@@ -114,11 +100,11 @@ def _unsaid(policy: Policy) -> list[str]:
 @dataclass(slots=True)
 class _Reader:
     document: TransitionTable
+    notes: list[Note]
     phase_at: dict[str, str] = field(default_factory=dict[str, str])
     """The phase of each state in which somebody works or is asked."""
     role_at: dict[str, str] = field(default_factory=dict[str, str])
     """Who works there."""
-    notes: list[Note] = field(default_factory=list[Note])
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
@@ -154,18 +140,18 @@ class _Reader:
     def _named_like(self, state: str) -> str | None:
         stem = state.removeprefix("READY_FOR_").removeprefix("READY_TO_")
         working = dict.fromkeys(row.row.source for row in self.rows if not self.waits(row.row.source))
-        alike = {one: _shared(one, stem) for one in working}
-        best = [one for one, length in alike.items() if length >= _STEM and length == max(alike.values())]
+        alike = {state: _count_shared(state, stem) for state in working}
+        best = [state for state, length in alike.items() if length >= _STEM and length == max(alike.values())]
         return best[0] if len(best) == 1 else None
 
 
-def _shared(one: str, other: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def _count_shared(state: str, stem: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(state, stem, strict=False)))
 
 
-def policy_of(document: TransitionTable) -> tuple[dict[str, Any], list[Note]]:
+def policy_of(document: TransitionTable) -> dict[str, Any]:
     """Give a policy, as policies.yaml holds it, that means the same; raises `ConfigErrors` where there is none."""
-    reader = _Reader(document)
+    reader = _Reader(document, document.reading.notes)
     _roles(reader)
     table = document.table
     start = reader.of(table.initial)
@@ -178,7 +164,7 @@ def policy_of(document: TransitionTable) -> tuple[dict[str, Any], list[Note]]:
     first = reader.phase_at[reader.begins(start[0])]
     agents.sort(key=lambda phase: phase["name"] != first)
     policy: dict[str, Any] = {"description": table.description} if table.description else {}
-    return policy | {"phases": agents + people}, reader.notes
+    return policy | {"phases": agents + people}
 
 
 def _roles(reader: _Reader) -> None:
@@ -300,11 +286,9 @@ def _word(text: str) -> str:
 
 def imported(document: TransitionTable, name: str) -> Imported:
     """Give policies.yaml for a table; raises `ConfigErrors`."""
-    policy, notes = policy_of(document)
+    whole = {"version": 1, "default_policy": name, "policies": {name: policy_of(document)}}
     document.reading.rest()
-    notes += document.reading.notes
-    whole = {"version": 1, "default_policy": name, "policies": {name: policy}}
-    notes += _renamed(document, name, whole)
+    notes = [*document.reading.notes, *_renamed(document, name, whole)]
     head = [
         f"The transitions of {document.reading.file.name}, as a policy. Events are verdicts: an agent reports one, and "
         "never the next step.",
@@ -317,16 +301,9 @@ def imported(document: TransitionTable, name: str) -> Imported:
 
 def _renamed(document: TransitionTable, name: str, whole: dict[str, Any]) -> Iterable[Note]:
     """Note the words that an export of the policy would write otherwise."""
-    table, _ = table_of(name, Policies.model_validate(_strict(whole)).policies[name])
+    table, _ = table_of(name, Policies.model_validate_json(json.dumps(whole)).policies[name])
     before = {word for row in document.table.rows for word in row[:3]}
     after = {word for row in table.rows for word in row[:3]}
     placed = {word: one.node.line for one in document.placed for word in reversed(one.row[:3])}
     for word in sorted(before - after, key=lambda word: (placed[word], word)):
         yield Note("changed", word, placed[word], "an export of this policy calls it otherwise")
-
-
-def _strict(value: Any) -> Any:
-    """Give what pydantic's strict mode takes: tuples for lists."""
-    if isinstance(value, dict):
-        return {key: _strict(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    return tuple(map(_strict, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -4,13 +4,12 @@ Told from the database's rows alone, without pydantic, as every command that onl
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from ashep.extras.interchange import state_names
-from ashep.extras.interchange.state_names import NamedPhase, States, event_of, is_anew
+from ashep.extras.interchange.state_names import States, event_of, named_phases
 from ashep.views import Data, Database
 
 OTHERS = {
@@ -42,12 +41,12 @@ def session_state(database: Database | None, issue: str) -> Data | None:
     if stands is None:
         return None
     policies, name = _policies(database), stands["policy"]
-    told = _Telling(States(_places(policies(0, name))))  # where the journal was pruned: as of later
+    told = _Telling(States(named_phases(policies(0, name))))  # where the journal was pruned: as of later
     for row in database.execute("SELECT seq, at, type, body FROM facts WHERE issue = ? ORDER BY seq", [issue]):
         body = json.loads(row["body"])
         if row["type"] in _LEADING:
             name = body.get("policy", name)
-            told.states = States(_places(policies(row["seq"], name)))
+            told.states = States(named_phases(policies(row["seq"], name)))
         for to, event, route, run in told.follow(row["type"], body):
             step = {"from": told.state, "event": event, "to": to, "route_to": route, "run": run}
             told.history.append({"seq": row["seq"], "at": row["at"], **step, "why": body.get("why", "")})
@@ -76,14 +75,6 @@ def _policies(database: Database) -> Callable[[int, str | None], Data]:
         return named(known[0] if known else '{"policies": {}}', name)
 
     return find
-
-
-def _places(policy: Mapping[str, Any]) -> Iterator[NamedPhase]:
-    phases = policy["phases"]
-    for phase in phases:
-        name, human = phase["name"], phase.get("human")
-        needs = tuple(phase.get("capabilities") or (name,))
-        yield NamedPhase(name, needs, human is not None, is_anew(human, phases[0]["name"]))
 
 
 Step = tuple[str, str, str | None, str | None]

@@ -5,7 +5,7 @@ where a phase before it led there, `NEEDS_FIXES` (`BACK_TO_…`) where it was se
 Nothing heavy is imported: `ashep policy state` names states too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 IDLE, APPROVED, DONE, BLOCKED = "IDLE", "APPROVED", "DONE", "BLOCKED"
@@ -47,9 +47,13 @@ class NamedPhase(NamedTuple):
     """A human phase after which everything begins again, whatever the answer is: a table has no row for that."""
 
 
-def is_anew(human: Mapping[str, Any] | None, first: str) -> bool:
-    """Say so of a human phase's settings; `first` is the policy's first phase."""
-    return human is not None and human.get("approved") == human.get("changes_requested") == first
+def named_phases(policy: Mapping[str, Any]) -> Iterator[NamedPhase]:
+    """Give the phases of a policy as a mapping, which is how the journal holds it."""
+    phases = policy["phases"]
+    for phase in phases:
+        name, human = phase["name"], phase.get("human")
+        anew = human is not None and human.get("approved") == human.get("changes_requested") == phases[0]["name"]
+        yield NamedPhase(name, tuple(phase.get("capabilities") or (name,)), human is not None, anew)
 
 
 class States:

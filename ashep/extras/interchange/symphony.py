@@ -10,7 +10,7 @@ from typing import Any
 
 from ashep.config.yaml_tree import YamlProblem
 from ashep.core.policy.base_types import format_duration
-from ashep.extras.interchange.import_report import Imported, Kind, Note, read_text, read_yaml, refused
+from ashep.extras.interchange.import_report import Imported, Note, read_text, read_yaml, refused
 from ashep.extras.interchange.liquid import converted
 from ashep.extras.interchange.typed_fields import Fields
 from ashep.extras.interchange.yaml_writer import as_yaml
@@ -52,7 +52,7 @@ def read_workflow(file: Path, name: str) -> Imported:
     reading = read_yaml(file, text=front)
     if reading.root.value is not None and not isinstance(reading.root.value, dict):
         raise reading.refuse(reading.root, "the front matter is no mapping")
-    root = Fields(reading, reading.root if reading.root.value is not None else None)
+    root = Fields(reading, reading.root)
     whole = {"version": 1, "default_policy": name, "policies": {name: _policy(root)}}
     config = _config(root)
     for section, keys in _LOST.items():
@@ -62,12 +62,10 @@ def read_workflow(file: Path, name: str) -> Imported:
     reading.rest()
     prompts: dict[str, str] = {}
     if body.strip():
-
-        def note(kind: Kind, what: str, line: int, why: str) -> None:
-            reading.notes.append(Note(kind, what, line, why))
-
         line = first + len(body) - len(body.lstrip("\n"))
-        prompt = converted(body.strip(), line, note).strip()
+        prompt = converted(
+            body.strip(), line, lambda kind, key, line, why: reading.notes.append(Note(kind, key, line, why))
+        ).strip()
         prompts[f"prompts/{PHASE}.md.j2"] = f'{prompt}\n\n{{% include "_work.md.j2" %}}\n'
     notes = sorted(reading.notes, key=lambda note: note.line)
     head = [line.format(what=file.name) for line in _HEAD]
@@ -83,7 +81,7 @@ def _parts(file: Path, text: str) -> tuple[str, str, int]:
         return "", text, 1
     ends = [number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"]
     if not ends:
-        raise refused(file, YamlProblem("syntax", "the front matter has no end: a line with --- alone", 1, None))
+        raise refused(file, YamlProblem("syntax", "the front matter has no end: a line with --- alone", 1))
     end = ends[0]
     return "\n".join(["", *lines[1:end]]) + "\n", "\n".join(lines[end + 1 :]), end + 2
 

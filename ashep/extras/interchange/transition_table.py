@@ -117,25 +117,22 @@ def read_table(file: Path) -> TransitionTable:
     reading = read_json(file)
     root = reading.root
     listed = root if isinstance(root.value, list) else root.child("transitions")
-    if listed is None or not isinstance(listed.value, list) or not listed.value:
+    if listed is None or not listed.items:
         expected = "expected a list of rows with from, event, to and route_to, or a mapping with `transitions`"
         raise reading.refuse(listed or root, f"no transition table: {expected}")
-    placed = tuple(TableRow(_row(reading, node), node) for node in listed.value)
+    placed = tuple(TableRow(_row(reading, node), node) for node in listed.items)
     first: dict[tuple[str, str], Node] = {}
     for row, node in placed:
         other = first.setdefault((row.source, row.event), node)
         if other is not node:
             raise reading.refuse(node, f"{row.event} in {row.source} stands on line {other.line} already; keep one")
     rows = tuple(row for row, _ in placed)
-    dispatch, version = root.child("at_dispatch"), root.child("version")
-    waiting: dict[str, str] = {}
-    if dispatch is not None:
-        states = dispatch.value if isinstance(dispatch.value, dict) else None
-        if states is None or not all(isinstance(state.value, str) for state in states.values()):
-            expected = "expected what each waiting state becomes, such as READY_FOR_REVIEW: REVIEWING"
-            raise reading.refuse(dispatch, expected)
-        waiting = {key: str(reading.take(state)) for key, state in states.items()}
-        reading.take(dispatch)
+    dispatch, version = root.child("at_dispatch") or Node({}, 1, ""), root.child("version")
+    if not isinstance(dispatch.value, dict) or not all(isinstance(state.value, str) for state in dispatch.children):
+        expected = "expected what each waiting state becomes, such as READY_FOR_REVIEW: REVIEWING"
+        raise reading.refuse(dispatch, expected)
+    waiting = {key: str(state.value) for key, state in dispatch.entries.items()}
+    reading.take(dispatch)
     words = [str(reading.take(root.child(key)) or "") for key in ("policy", "description")]
     if version is not None and (type(version.value) is not int or reading.take(version) != 1):
         raise reading.refuse(version, "expected version 1, the only one that this ashep reads")

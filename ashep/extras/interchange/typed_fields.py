@@ -19,24 +19,21 @@ _WHOLE = re.compile(r"\d{1,18}")
 class Fields:
     """A mapping; an absent one has no entries. What is read counts as carried over."""
 
-    def __init__(self, reading: ImportReading, node: Node | None) -> None:
+    def __init__(self, reading: ImportReading, node: Node) -> None:
         self.reading, self.node = reading, node
-        self.entries: dict[str, Node] = {}
-        if node is not None and isinstance(node.value, dict):
-            self.entries = node.value
-        elif node is not None and reading.take(node) is not None:
+        if not isinstance(node.value, dict) and reading.take(node) is not None:
             raise self._unexpected(node, "a mapping")
 
     def __contains__(self, key: str) -> bool:
-        return key in self.entries and self.entries[key].value is not None
+        return self.node.locate([key]).value is not None
 
     def at(self, key: str) -> Node | None:
         """Give an entry."""
-        return self.entries.get(key)
+        return self.node.child(key)
 
     def of(self, key: str) -> "Fields":
         """Give an entry that is a mapping itself."""
-        return Fields(self.reading, self.at(key))
+        return Fields(self.reading, self.node.locate([key]))
 
     def text(self, key: str) -> str | None:
         """Give a text; a number counts as one."""
@@ -70,7 +67,7 @@ class Fields:
         node = self.at(key)
         if node is None or self.reading.take(node) is None:
             return []
-        items = node.value if isinstance(node.value, list) else [node]
+        items = node.items if isinstance(node.value, list) else [node]
         for item in items:
             if type(item.value) not in (str, int, float) or item.value == "":
                 raise self._unexpected(item, "a text that is not empty")
@@ -79,8 +76,8 @@ class Fields:
     def items(self, key: str) -> list[Node]:
         """Give the items of a list, which are still to be read."""
         node = self.at(key)
-        if node is not None and isinstance(node.value, list) and node.value:
-            return node.value
+        if node and node.items:
+            return node.items
         self._read(key, "a list", lambda value: isinstance(value, list))
         return []
 
@@ -99,7 +96,7 @@ class Fields:
 
     def others_lost(self, why: str) -> None:
         """Say that all entries that nobody read have no counterpart."""
-        self.lost(why, *(key for key, node in self.entries.items() if id(node) not in self.reading.carried))
+        self.lost(why, *(key for key, node in self.node.entries.items() if id(node) not in self.reading.carried))
 
     def changed(self, key: str, why: str) -> None:
         """Say that an entry, if it is there, means a little else."""
@@ -108,7 +105,7 @@ class Fields:
     def refuse(self, message: str, *keys: str) -> ConfigErrors:
         """Give the error about the first of these entries that is there, else about the mapping."""
         present = [node for key in keys if (node := self.at(key))]
-        return self.reading.refuse(next(iter(present), self.node or self.reading.root), message)
+        return self.reading.refuse(next(iter(present), self.node), message)
 
     def _read(self, key: str, expected: str, accepts: Callable[[Any], bool]) -> Any:
         node = self.at(key)

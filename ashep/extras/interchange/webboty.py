@@ -68,7 +68,7 @@ def _readings(place: Path) -> tuple[dict[str, ImportReading], list[Note]]:
     folder = place / "config" if (place / "config").is_dir() else place
     present = {name: folder / name for name in FILES if (folder / name).is_file()}
     if not present:
-        raise refused(place, YamlProblem("missing-file", f"there is none of {', '.join(FILES)} in it", None, None))
+        raise refused(place, YamlProblem("missing-file", f"there is none of {', '.join(FILES)} in it"))
     others = sorted(file for file in folder.glob("*.y*ml") if file.name not in FILES)
     notes = [Note("lost", "(the file)", 1, "nothing here reads such a file", file.name) for file in others]
     return {name.removesuffix(".yaml"): read_yaml(file, name) for name, file in present.items()}, notes
@@ -76,9 +76,9 @@ def _readings(place: Path) -> tuple[dict[str, ImportReading], list[Note]]:
 
 def _kind(root: Fields) -> str:
     for kind in ("policies", "agents"):
-        if kind in root.entries:
+        if kind in root.node.entries:
             return kind
-    if root.entries.keys().isdisjoint(("worker", "monitor", "loop_prevention", *_ELSEWHERE)):
+    if root.node.entries.keys().isdisjoint(("worker", "monitor", "loop_prevention", *_ELSEWHERE)):
         raise root.refuse("neither policies, agents nor a configuration of webboty/agent-shepherd")
     return "config"
 

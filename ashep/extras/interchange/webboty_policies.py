@@ -92,8 +92,8 @@ def policies_of(root: Fields, defaults: Defaults) -> ConvertedPolicies:
 def _entries(root: Fields) -> list[tuple[str, Node]]:
     node = root.at("policies")
     if node is None or not isinstance(node.value, list):
-        return list(node.value.items()) if node is not None and isinstance(node.value, dict) else []
-    policies = [(Fields(root.reading, item), item) for item in node.value]
+        return list(node.entries.items()) if node else []
+    policies = [(Fields(root.reading, item), item) for item in node.items]
     return [(policy.text("id") or policy.text("name") or "policy", item) for policy, item in policies]
 
 
@@ -120,9 +120,8 @@ class _Policy:
         self.description = ": ".join(filter(None, (title if title != raw else "", text)))
         if fields.flag("require_hitl"):
             fields.lost("a person is asked where a phase with `human` says so; add one", "require_hitl")
-        fields.lost(FALLBACK, "fallback_agent", "fallback_mappings")
-        if fields.flag("fallback_enabled"):
-            fields.lost(FALLBACK, "fallback_enabled")
+        enabled = ["fallback_enabled"] if fields.flag("fallback_enabled") else []
+        fields.lost(FALLBACK, "fallback_agent", "fallback_mappings", *enabled)
         self.base = bounded(fields.span("timeout_base_ms") or _BASE, defaults.multiplier)
         self.stall = fields.span("stall_threshold_ms") or defaults.stall
         self.retry = self._retry(fields.of("retry"))
@@ -184,7 +183,7 @@ class _Policy:
     def _read_phase(self, fields: Fields, name: str, beyond: str) -> None:
         capabilities = [name_of(word) for word in fields.words("capabilities")]
         phase: dict[str, Any] = {"name": name, "capabilities": capabilities or [name]}
-        if not capabilities and fields.node is not None:
+        if not capabilities:
             reason = f"without capabilities every agent fits there; here one with the capability {name}"
             self.reading.remark("changed", fields.node, reason)
         phase["access"] = "read" if capabilities and _READERS.issuperset(capabilities) else "write"

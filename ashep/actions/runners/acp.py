@@ -1,0 +1,57 @@
+"""Agents that speak the Agent Client Protocol: whether one can be used, and what stands in its sessions."""
+
+import shutil
+from importlib.util import find_spec
+
+import anyio
+from anyio import to_thread
+
+from ashep.actions.doctor_security import CheckLine
+from ashep.actions.runner_wait import call_runner
+from ashep.actions.runners.base import Examination, SessionReference, describe_guarantee
+from ashep.errors import AshepError, RunnerRefused, RunnerUnauthorized
+from ashep.redaction import Redaction
+
+_EXTRA = "pip install 'ashep[acp]'"
+
+
+async def examine(runner: Examination) -> list[CheckLine]:
+    """Look at an agent that speaks ACP: its program, the library, and what it says that it can do."""
+    from ashep.adapters.runners.acp import AcpRunner  # few have one
+
+    name, command = runner.name, runner.chosen.command or ("",)
+    where = await to_thread.run_sync(shutil.which, command[0])
+    if where is None:
+        return [
+            CheckLine("error", name, f"{command[0]} is not on PATH", f"install it, or correct runners.{name}.command")
+        ]
+    if find_spec("acp") is None:
+        return [CheckLine("error", name, "an agent that speaks ACP takes the extra `acp` of ashep", _EXTRA)]
+    lines = [CheckLine("ok", name, f"{' '.join(command)}: {where}")]
+    if not runner.ask:
+        return lines
+    made = await to_thread.run_sync(runner.make)
+    assert isinstance(made, AcpRunner)
+    try:
+        version = (await call_runner(made.start, made.catalog, runner.say)).version
+    except RunnerUnauthorized as error:
+        return [*lines, CheckLine("error", name, str(error), f"log in: run `{command[0]}` by hand")]
+    except AshepError as error:
+        return [*lines, CheckLine("error", name, str(error), f"run `{' '.join(command)}` by hand")]
+    finally:
+        with anyio.CancelScope(shield=True):
+            await made.aclose()
+    lines = [CheckLine("ok", name, f"{' '.join(command)} {version}: {where}")]
+    return [*lines, describe_guarantee(name, made.guarantee, runner.settings)]
+
+
+async def tail(reference: SessionReference, limit: int, redaction: Redaction) -> str:
+    """Read the end of a session from what its agent wrote down. Raises `RunnerRefused`."""
+    from ashep.adapters.runners.acp import AcpRunner  # few have one
+
+    made = await to_thread.run_sync(reference.make, redaction)
+    assert isinstance(made, AcpRunner)
+    made.attach()
+    if not await made.has_session(reference.session):
+        raise RunnerRefused(f"{reference.name} has no session {reference.session}, or not any more")
+    return await made.transcript(reference.session, limit)
