@@ -110,15 +110,12 @@ def _forms(secret: str) -> set[str]:
     quoted = {quote(raw), quote(raw, safe=""), quote_plus(raw)}
     quoted |= {re.sub("%..", lambda found: found[0].lower(), one) for one in quoted}
     whole = base64.b64encode(raw).decode()
-    within = {_within(raw, before) for before in range(3)}
+    within = set[str]()
+    for before in range(3):  # behind other bytes, as many as there are beyond a multiple of three
+        encoded = base64.b64encode(b"\0" * before + raw).decode()
+        within.add(encoded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6])
     urlsafe = {one.replace("+", "-").replace("/", "_") for one in (whole, *within)}
     return {secret, plain, ascii_only, go, raw.hex(), raw.hex().upper(), whole} | quoted | within | urlsafe
-
-
-def _within(raw: bytes, before: int) -> str:
-    """Give the base64 of bytes that stand behind others, as many as there are beyond a multiple of three."""
-    encoded = base64.b64encode(b"\0" * before + raw).decode()
-    return encoded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
 
 
 def _bytes(text: str) -> bytes:

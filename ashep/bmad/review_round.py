@@ -66,7 +66,9 @@ def written(
         story = with_criteria(path, story, known)
         mended = story != given
         before = read(path, story)
-        blocked = _blocked(before) if status in (None, "review") else ""
+        blocked = ""
+        if status in (None, "review") and before.status is not None and before.status.word == "blocked":
+            blocked = (before.run and before.run.blocking) or f"its story says that it is {before.status.said}"
         new = story if blocked or not remains else _with_points(story, remains, by)
         new = _with_put_off(path, new) if status == "done" else new
         new = new if blocked or status is None else with_status(new, path, status)
@@ -102,13 +104,6 @@ def wishes(before: bytes | None, after: bytes | None) -> tuple[str, ...]:
         return ("it cannot be read any more",)
     differ = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     return tuple(f"{key}: {new.get(key, 'away')}" for key in differ) or (("its text",) if before != after else ())
-
-
-def _blocked(story: Story) -> str:
-    if story.status is None or story.status.word != "blocked":
-        return ""
-    why = story.run.blocking if story.run is not None else None
-    return why or f"its story says that it is {story.status.said}"
 
 
 def _left_for_later(story: Story) -> Iterator[str]:

@@ -90,7 +90,10 @@ def _policies(policies: Policies) -> Iterator[Problem]:
         yield from _names(policy, ("policies", name, "phases"))
         if policy.remove:
             yield "pointless-key", ("policies", name, "remove"), "has no effect without `extends`; remove it"
-        yield from _reviews(policy, ("policies", name, "takeover", "action"))
+        agents = [phase for phase in policy.phases if phase.human is None]
+        if policy.takeover.action == "review" and not any(reviewed_by(policy, phase) for phase in agents):
+            message = "no phase of this policy leads to another by its success, which would look at a person's work"
+            yield "no-review", ("policies", name, "takeover", "action"), f"{message}; take pause or resume"
         for index, phase in enumerate(policy.phases):
             path: KeyPath = ("policies", name, "phases", index)
             for place, target, known in _targets(phase, path, [other.name for other in policy.phases]):
@@ -202,13 +205,6 @@ def _takeover(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
     if wish is not None and wish.action == "review" and phase.human is None and reviewed_by(policy, phase) is None:
         why = "a person's work there has no verdict" if phase.verdicts else "a success of this phase closes the issue"
         yield "no-review", (*path, "takeover", "action"), f"{why}, so nothing would look at it; take pause or resume"
-
-
-def _reviews(policy: Policy, place: KeyPath) -> Iterator[Problem]:
-    agents = [phase for phase in policy.phases if phase.human is None]
-    if policy.takeover.action == "review" and not any(reviewed_by(policy, phase) for phase in agents):
-        message = "no phase of this policy leads to another by its success, which would look at a person's work"
-        yield "no-review", place, f"{message}; take pause or resume"
 
 
 def _reuse(policy: Policy, phase: Phase, name: str, place: KeyPath) -> Iterator[Problem]:

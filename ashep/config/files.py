@@ -250,8 +250,9 @@ def _parse(
             for problem in problems(error, model, root)
             if (problem.file, problem.line, problem.key) not in known
         ]
-    files = [str(one.file) for one in (tree, *others)]
-    found.sort(key=lambda problem: _order(problem, files))
+    files: dict[str | None, int] = {str(other.file): number for number, other in enumerate((tree, *others))}
+    # file by file, by line; but a key that is missing comes last, because it may be one that is misspelt
+    found.sort(key=lambda problem: (files.get(problem.file, 0), problem.code == "missing-key", problem.line or 0))
     findings = [_finding(problem, tree.file) for problem in found]
     text = "".join([tree.text, *(f"\n# --- {other.file.name} ---\n{other.text}" for other in others)])
     source = SourceFile(tree.file, text, hashlib.sha256(text.encode()).hexdigest(), root)
@@ -273,12 +274,6 @@ def _bytes(file: Path) -> bytes | None:
 
 def _finding(problem: YamlProblem, file: Path) -> Finding:
     return Finding(problem.code, problem.file or str(file), problem.line, problem.key, problem.message)
-
-
-def _order(problem: YamlProblem, files: list[str]) -> tuple[int, bool, int]:
-    """File by file, by line; but a key that is missing comes last, because it may be one that is misspelt."""
-    place = files.index(problem.file) if problem.file in files else 0
-    return place, problem.code == "missing-key", problem.line or 0
 
 
 def _version(root: Node) -> list[YamlProblem]:

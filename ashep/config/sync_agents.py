@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -164,16 +165,10 @@ def _add(text: str, registry: Agents, entries: list[Agent], file: Path) -> str:
     wanted = registry.agents + tuple(entries)
     for attempt in (_insert, _round_trip):
         new = attempt(text, entries)
-        if new is not None and _means(new, wanted, file):
-            return new
+        with suppress(ConfigErrors):
+            if new is not None and read(Agents, new, file).agents == wanted:
+                return new
     raise ConfigError("entries cannot be added to this layout; write each on lines of its own", file=file, key="agents")
-
-
-def _means(text: str, wanted: tuple[Agent, ...], file: Path) -> bool:
-    try:
-        return read(Agents, text, file).agents == wanted
-    except ConfigErrors:
-        return False
 
 
 def _insert(text: str, entries: list[Agent]) -> str | None:

@@ -252,7 +252,9 @@ class Monitor:
             with suppress(RunnerRefused):  # then each of them is read, and what is refused there is told
                 busy = await self._runner.busy(_sessions(due))
             for flow, run in due:
-                if self._to_be_read(run, busy):
+                runs = run.session in busy and run.turn == "running"
+                read_for = self._clock.monotonic() - self._read_at.get(run.id, 0.0)
+                if not runs or run.watch.fresh_after or run.watch.doubted or read_for > PEOPLE_EVERY:
                     await self._read(flow, run, as_of)
             if now - self._asked_at >= QUESTION:
                 await self._read_requests(as_of)
@@ -290,11 +292,6 @@ class Monitor:
 
     def _lost_by(self, error: RunnerError) -> RunnerSeen:
         return replace(server_lost(error), runner=self._name)
-
-    def _to_be_read(self, run: Run, busy: frozenset[str]) -> bool:
-        if run.session not in busy or run.turn != "running" or run.watch.fresh_after or run.watch.doubted:
-            return True
-        return self._clock.monotonic() - self._read_at.get(run.id, 0.0) > PEOPLE_EVERY
 
     async def _read_requests(self, as_of: int) -> None:
         self._asked_at = self._clock.monotonic()

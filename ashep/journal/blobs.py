@@ -52,16 +52,13 @@ class Blobs:
         """
         data = self.redact(text).encode(errors="replace")
         name = sha256(data).hexdigest()
-        if not self._is_kept(name):
+        with self._deleting:
+            self._asked[name] = anyio.current_time()  # no sweep takes it from now on, for a while
+            is_kept = name in self._kept
+        if not is_kept:
             with anyio.CancelScope(shield=True):
                 await self._aside(partial(self._write, name, data), self._limiter)
         return name
-
-    def _is_kept(self, name: str) -> bool:
-        """Say whether a text is durable already; no sweep takes it from now on, for a while."""
-        with self._deleting:
-            self._asked[name] = anyio.current_time()
-            return name in self._kept
 
     def sweep(self, needed: Collection[str], now: float = 0.0) -> int:
         """Delete the texts that nothing needs, but for those that this process kept lately; count them. `now` is the

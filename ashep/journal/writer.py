@@ -221,19 +221,16 @@ class Journal:
             self._digest.update(data)
             self._position = end
             if end.offset >= self.sizes.file:
-                self._begin_file(at)
+                # between two batches: what follows is numbered behind the new file's header
+                before, path = self._file, self.folder / file_name(self._position.seq + 1)
+                first = header(self.next_seq, at, self._position.file, self._digest.hexdigest())
+                self._file, self._position, self._digest = _headed(path, first)
+                os.close(before)
             self.head = head_at(self._position.seq, self._digest.hexdigest())
         except OSError as error:
             self._refusal = f"writing failed ({error})"
             path = self.folder / self._position.file
             raise DiskFailed(f"writing {path} failed: {error}. {self._safe()}") from error
-
-    def _begin_file(self, at: datetime) -> None:
-        """Seal the file. Between two batches: what follows is numbered behind the new file's header."""
-        before, name = self._file, file_name(self._position.seq + 1)
-        tail = _headed(self.folder / name, header(self.next_seq, at, self._position.file, self._digest.hexdigest()))
-        self._file, self._position, self._digest = tail
-        os.close(before)
 
     def _safe(self) -> str:
         return (

@@ -206,23 +206,18 @@ def view(brief: Brief) -> dict[str, object]:
 
 def _found(found: WorkFindings) -> dict[str, object]:
     flaw, evidence = found.flaw, found.evidence
+    checks = [] if evidence is None else [*map(_check, evidence.results)]
+    if evidence is not None and not evidence.changed:
+        checks.insert(0, "the work changes nothing: its tree is that of its base")
     return {
         "flaw": flaw.kind if flaw else "",
         "flaw_why": Foreign(_line(flaw.why if flaw else "", 2_000), 2_000),
         "flaw_log": Foreign(found.log if flaw else "", 24_000),
         "onto": _word(flaw.onto if flaw else ""),
-        "evidence": _lines(_checks(evidence), str),
+        "evidence": _lines(checks, str),
         "on_base": _lines(found.on_base, _check),
         "evidence_tree": _word(evidence.tree if evidence else ""),
     }
-
-
-def _checks(evidence: Evidence | None) -> list[str]:
-    """Say what each check found, a line for each."""
-    if evidence is None:
-        return []
-    unchanged = [] if evidence.changed else ["the work changes nothing: its tree is that of its base"]
-    return [*unchanged, *map(_check, evidence.results)]
 
 
 def _check(result: CheckResult) -> str:

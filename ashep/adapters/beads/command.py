@@ -321,14 +321,11 @@ def _messages(finished: programs.Finished) -> Iterator[str]:
     Lines are split at newlines only: bd prints U+2028 and U+0085 as they are (facts/beads.md 8).
     """
     lines = [finished.stdout, *reversed(finished.stderr.split(b"\n"))]
-    problems = [problem for line in lines if (problem := _problem(line)) is not None]
+    problems = list[CallError]()
+    for line in lines:
+        with suppress(ValidationError):
+            problems.append(CallError.model_validate_json(line))
     for problem in problems:
         yield from (one.error for one in problem.failed)
     yield from (problem.error for problem in problems)
     yield from (line.decode(errors="replace") for line in finished.stderr.split(b"\n") if line.strip())
-
-
-def _problem(text: bytes) -> CallError | None:
-    with suppress(ValidationError):
-        return CallError.model_validate_json(text)
-    return None

@@ -119,7 +119,8 @@ class BeadsTracker:
             version = await self._bd.version(again=True)
         except TrackerMissing as error:  # the old one that took its place may make room again
             raise TrackerUnavailable(str(error)) from error
-        if sound := self._seems_empty():
+        # the list should be empty by the last one and our own writes since
+        if sound := self._listed and all(seen.issue.status == "closed" for seen in self._read.values()):
             await self._prefix()
         listed = await self._list()
         if not listed.ids and not sound:
@@ -139,10 +140,6 @@ class BeadsTracker:
             self._read, self._listed = found, True
         ready = [issue for issue in ready if issue in found and found[issue].issue.status == "open"]
         return Look(tuple(ready), tuple(found.values()), tuple(sorted(unread.items())), version)
-
-    def _seems_empty(self) -> bool:
-        """Whether the next list should be empty, by the last one and our own writes since."""
-        return self._listed and all(seen.issue.status == "closed" for seen in self._read.values())
 
     async def _list(self) -> schema.ListedIssue:
         read = partial(schema.listed, self._read)

@@ -59,7 +59,9 @@ def take_away(lock: Path) -> bool:
     """Take a lock away, if it is old and no git may hold it; whether it is gone. Blocks."""
     try:
         before = os.stat(lock)
-        if _now(lock.parent) - before.st_mtime < STALE or held(lock):
+        with tempfile.TemporaryFile(dir=lock.parent) as file:  # a file's age is what the disk's own clock says
+            clock = os.fstat(file.fileno()).st_mtime
+        if clock - before.st_mtime < STALE or held(lock):
             return False
         after = os.stat(lock)
         if (before.st_ino, before.st_mtime_ns) != (after.st_ino, after.st_mtime_ns):
@@ -79,23 +81,12 @@ def held(lock: Path) -> bool:
     )
     if common is None or not os.path.isdir("/proc/self"):
         return True
-    places = [os.path.realpath(place) for place in _places(common)]
+    tops = (top for _, top in linked(common))  # git's own folders of them are below the first
+    main = (common.parent,) if common.name == ".git" else ()
+    places = [os.path.realpath(place) for place in (common, *main, *tops)]
     file = os.path.realpath(lock)
     pids = process_table.list_pids()
     return any(_runs_in(Path(f"/proc/{pid}"), places) or file in process_table.list_open_files(pid) for pid in pids)
-
-
-def _now(folder: Path) -> float:
-    """Give the time as the disk has it: a file's age is what its own clock says."""
-    with tempfile.TemporaryFile(dir=folder) as file:
-        return os.fstat(file.fileno()).st_mtime
-
-
-def _places(common: Path) -> Iterator[Path]:
-    yield common
-    if common.name == ".git":
-        yield common.parent
-    yield from (top for _, top in linked(common))  # git's own folders of them are below the first
 
 
 def linked(common: Path) -> Iterator[tuple[Path, Path]]:

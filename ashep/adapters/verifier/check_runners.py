@@ -83,7 +83,10 @@ class CheckEnvironment:
         if shadow := self._shadow(command):
             return failed(shadow)
         ran = await self._run(command, wanted.timeout.total_seconds())
-        cause = _cause(ran, wanted.command[0])
+        killed = ran.reason == "exited" and ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+        cause: Cause = "time" if ran.reason == "timeout" else "memory" if ran.reason == "memory" or killed else ""
+        if ran.reason == "missing" and os.sep not in wanted.command[0]:  # a path is the candidate's own
+            cause = "program"
         if why := _why(ran, wanted.command[0], wanted.timeout):
             return failed(why, ran.output, cause)
         said = f"exit code {ran.code}" if ran.code is not None and ran.code >= 0 else f"ended by {_signal(ran.code)}"
@@ -201,14 +204,6 @@ def _why(ran: Ran, program: str, timeout: timedelta) -> str:
             return "its processes held more memory than `verification.memory_limit` allows; it was killed"
         case "ended":
             return "it was killed with ashep"
-
-
-def _cause(ran: Ran, program: str) -> Cause:
-    """Say what kept a program from ending well, where that shows in how it ended; empty: what it printed may say it."""
-    if ran.reason == "missing":  # one that is named by a path is the candidate's own
-        return "" if os.sep in program else "program"
-    killed = ran.reason == "exited" and ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
-    return "time" if ran.reason == "timeout" else "memory" if ran.reason == "memory" or killed else ""
 
 
 def _signal(code: int | None) -> str:

@@ -178,12 +178,7 @@ class LocalVerifier:
         message = " ".join(clean(self._redaction.text("; ".join([found.message, *map(str, lacking)]))).split())
         cause = await to_thread.run_sync(likely_cause, found, checkout.lacking)
         text = clean(self._redaction.text(found.output))
-        output = await self._keep(_capped(text)) if text else ""
+        if len(text) > _LARGEST + 20_000:  # what programs print has been capped before, with room for a few words more
+            text = f"{text[: _LARGEST // 2]}\n… the middle is left out …\n{text[-_LARGEST // 2 :]}"
+        output = await self._keep(text) if text else ""
         return CheckResult(check_id, found.status, message[:_LONGEST], took, output, cause=cause)
-
-
-def _capped(text: str) -> str:
-    """Keep the beginning and the end; what programs print has been capped before, with room for a few words more."""
-    if len(text) <= _LARGEST + 20_000:
-        return text
-    return f"{text[: _LARGEST // 2]}\n… the middle is left out …\n{text[-_LARGEST // 2 :]}"

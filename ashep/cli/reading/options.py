@@ -41,9 +41,5 @@ def declared(reader: Callable[..., int]) -> list[Declared]:
     code, defaults = reader.__code__, dict(reader.__kwdefaults__ or {})  # to import inspect would cost every look
     defaults |= zip(reversed(code.co_varnames[: code.co_argcount]), reversed(reader.__defaults__ or ()), strict=False)
     names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-    return [_declared(name, reader.__annotations__[name], defaults.get(name, ...)) for name in names]
-
-
-def _declared(name: str, annotation: Any, default: Any) -> Declared:
-    kind, option = get_args(annotation)
-    return Declared(name, kind, option, default)
+    types = ((name, *get_args(reader.__annotations__[name])) for name in names)
+    return [Declared(name, kind, option, defaults.get(name, ...)) for name, kind, option in types]

@@ -12,9 +12,6 @@ from ashep.cli.context import configured
 from ashep.cli.output import SHOWN, ProgressLine
 from ashep.config import check, errors_of, load_other
 from ashep.core.analysis.replay import Replay
-from ashep.core.policy.agents import Agents
-from ashep.core.policy.policies import Policies
-from ashep.core.state.world import World
 from ashep.errors import AshepError, UsageError
 from ashep.views import Data, policy_comparison
 
@@ -113,7 +110,9 @@ def compare(
         found = [one for one in found if one.issue == issue]
         if issue not in made.world.flows:
             raise AshepError(f"nothing is known of an issue {issue}")
-    refused = _refused(made.world, *others)
+    policies, registry = others[0] or made.world.policies, others[1] or made.world.agents
+    unsound = errors_of(check(policies, registry, made.world.settings))  # with what the record has of the rest
+    refused: list[Data] = [{"code": one.code, "key": one.key, "message": one.message} for one in unsound]
     if as_json:
         output.data(policy_comparison.as_json(found, strict=strict, covers=covers, refused=refused))
         return
@@ -126,9 +125,3 @@ def compare(
         output.say(f"what was before {covers} was pruned from the journal, and is not covered")
     for one in refused:
         output.note(f"ashep would refuse to work so: {one['key']}: {one['message']}")
-
-
-def _refused(world: World, policies: Policies | None, agents: Agents | None) -> list[Data]:
-    """Say why no daemon would run under these: with what the record has of the rest."""
-    found = check(policies or world.policies, agents or world.agents, world.settings)
-    return [{"code": one.code, "key": one.key, "message": one.message} for one in errors_of(found)]

@@ -8,27 +8,22 @@ import typer
 
 from ashep.cli.commands import app, example
 from ashep.cli.reading import read_commands
-from ashep.cli.reading.options import Declared, declared
-
-
-def _annotated(one: Declared) -> Any:
-    option = one.option
-    if not option.names:
-        return Annotated[one.kind, typer.Argument(help=option.help, metavar=option.metavar)]
-    return Annotated[one.kind, typer.Option(*option.names, help=option.help, metavar=option.metavar, min=option.least)]
+from ashep.cli.reading.options import declared
 
 
 def _command(reader: Callable[..., int]) -> Callable[..., None]:
     def command(context: typer.Context, **given: Any) -> None:
         raise typer.Exit(reader(context.obj, **given))
 
-    places = {one.name: (_annotated(one), one.default) for one in declared(reader)}
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
-    parameters += [
-        inspect.Parameter(name, keyword, annotation=annotation, default=default)
-        for name, (annotation, default) in places.items()
-    ]
+    for one in declared(reader):
+        option = one.option
+        place: Any = typer.Argument(help=option.help, metavar=option.metavar)
+        if option.names:
+            place = typer.Option(*option.names, help=option.help, metavar=option.metavar, min=option.least)
+        annotation = Annotated[one.kind, place]
+        parameters.append(inspect.Parameter(one.name, keyword, annotation=annotation, default=one.default))
     command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess] # inspect reads it
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__doc__ = reader.__doc__

@@ -4,7 +4,6 @@ import os
 import signal
 import time
 import webbrowser
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -108,8 +107,12 @@ def stop(
             output.note(f"process {daemon.pid} has not ended after {_NOTE:g} s; waiting up to {_STOP:g} s")
         if daemon.pid and daemon.pid != asked:
             asked = daemon.pid
-            with suppress(ProcessLookupError):
-                _terminate(asked)
+            try:
+                os.kill(asked, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+            except PermissionError as error:
+                raise AshepError(f"process {asked} is another user's, and may not be stopped") from error
         time.sleep(0.05)  # noqa: TID251 - as above
         daemon = holder(state)
     if daemon is not None:
@@ -119,13 +122,6 @@ def stop(
         from ashep.app import stop_server
 
         output.say("ended the agent server" if stop_server(project) else "there is no agent server of ashep's to end")
-
-
-def _terminate(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGTERM)
-    except PermissionError as error:
-        raise AshepError(f"process {pid} is another user's, and may not be stopped") from error
 
 
 @app.command(

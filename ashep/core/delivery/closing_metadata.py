@@ -114,7 +114,8 @@ def appended(before: JsonValue, new: Iterable[Notes]) -> list[JsonValue]:
     """Give the log with these entries at its end; the numbers of the others stay."""
     log = _entries(before)
     for one in new:
-        log.append({"n": max((_number(other) for other in log), default=0) + 1, **one})
+        numbers = (number if isinstance(number := entry.get("n"), int) else 0 for entry in log)
+        log.append({"n": max(numbers, default=0) + 1, **one})
     return list(log[-MOST_PROOFS:])
 
 
@@ -132,8 +133,3 @@ def unknown(before: JsonValue, entries: Iterable[Notes]) -> list[Notes]:
 
 def _entries(log: JsonValue) -> list[Notes]:
     return [one for one in log if isinstance(one, dict)] if isinstance(log, list) else []
-
-
-def _number(entry: Notes) -> int:
-    number = entry.get("n")
-    return number if isinstance(number, int) else 0

@@ -126,12 +126,17 @@ def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Referen
         "public_api": chain(ways.touched("public_api", diff), _declarations(ways, diff)),
         "size": _size(ways, diff),
     }
-    flags = (_flag(name, tuple(found[name])) for name in FLAGS)
+    flags = list[Flag]()
+    for name in FLAGS:
+        if evidence := tuple(found[name]):
+            one, several = _WHY[name]
+            why = one if len(evidence) == 1 else several.format(len(evidence))
+            flags.append(Flag(name, why, evidence[:MOST_EVIDENCE], max(len(evidence) - MOST_EVIDENCE, 0)))
     return Impact(
         diff.base,
         diff.head,
         file_map(diff),
-        tuple(flag for flag in flags if flag.evidence),
+        tuple(flags),
         sum(file.added for file in diff.files),
         sum(file.removed for file in diff.files),
     )
@@ -164,12 +169,6 @@ _WHY: Mapping[FlagName, tuple[str, str]] = {
 """What one piece of evidence comes to, and what several do."""
 
 
-def _flag(name: FlagName, evidence: tuple[FlagEvidence, ...]) -> Flag:
-    one, several = _WHY[name]
-    why = one if len(evidence) == 1 else several.format(len(evidence))
-    return Flag(name, why, evidence[:MOST_EVIDENCE], max(len(evidence) - MOST_EVIDENCE, 0))
-
-
 class _Ways:
     """The globs that count, each set made once for a diff."""
 
@@ -195,17 +194,13 @@ class _Ways:
 
     def touched(self, name: FlagName, diff: Diff) -> Iterator[FlagEvidence]:
         """Find the files of a kind, by their path or by their former one."""
+        covers = self._instructions.covers if name == "agent_instructions" else self._sets[name].has
         for file in diff.files:
             if name not in ALWAYS_ASK and self.ignores(file):
                 continue
-            if any(self._counts(name, path) for path in (file.path, file.former) if path):
+            if any(covers(path) for path in (file.path, file.former) if path):
                 former = f" from {_shown(file.former)}" if file.former else ""
                 yield FlagEvidence(_shown(file.path), file.kind + former)
-
-    def _counts(self, name: FlagName, path: str) -> bool:
-        if name == "agent_instructions":
-            return self._instructions.covers(path)
-        return self._sets[name].has(path)
 
     def ignores(self, file: ChangedFile) -> bool:
         """Whether the user wants to hear nothing of it; a file is not ignored for the place that it was moved to."""

@@ -109,7 +109,11 @@ def find_secrets(path: str, lines: Sequence[Line]) -> tuple[Leak, ...]:
     found = {(place, "private key") for place in _private_keys(text)}
     for rule in rules:
         if any(word in small for word in rule.words):
-            found |= {(match.start(), rule.kind) for match in rule.pattern.finditer(text) if _is_secret(rule, match)}
+            for match in rule.pattern.finditer(text):
+                value = match[match.re.groups]
+                is_likely = not _MADE_UP.search(value) and entropy(value) >= rule.entropy
+                if is_likely and (rule not in (_QUOTED, _BARE) or is_random(value)):
+                    found.add((match.start(), rule.kind))
     places = {(bisect_right(starts, place) - 1, kind) for place, kind in found}
     known = {index for index, kind in places if kind != _QUOTED.kind}
     return tuple(
@@ -123,13 +127,6 @@ def _private_keys(text: str) -> Iterator[int]:
         following = text[end + 1 : end + 200] if end >= 0 else ""
         if _KEY_BODY.match(rest) or (not rest.strip("\r\\n\"'`,+ \t") and _KEY_BODY.match(following)):
             yield match.start()
-
-
-def _is_secret(rule: _Rule, match: re.Match[str]) -> bool:
-    value = match[match.re.groups]
-    if _MADE_UP.search(value) or entropy(value) < rule.entropy:
-        return False
-    return rule not in (_QUOTED, _BARE) or is_random(value)
 
 
 def is_random(value: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ashep.core.facts import issues
-from ashep.core.facts.delivery import CAUSES, CheckResult, VerificationWanted
+from ashep.core.facts.delivery import CAUSES, VerificationWanted
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.runs import RunEnded
 from ashep.core.facts.vocabulary import Fact
@@ -126,15 +126,13 @@ def _failed(flow: Flow) -> str:
     evidence = flow.work.evidence
     results = evidence.results if evidence is not None else ()
     failed = [_UNCHANGED] if evidence is not None and UNCHANGED in evidence.lacking(flow.work.waived) else []
-    failed += [f"- {result.check_id}: {result.message[:300]}{_blame(result)}" for result in results if result.fails]
+    for result in (result for result in results if result.fails):
+        remedy = f" {CAUSES[result.cause][1]}." if CAUSES[result.cause][1] else ""
+        blame = f". No work is to blame: it {result.blame}.{remedy}" if result.on_base else ""
+        failed.append(f"- {result.check_id}: {result.message[:300]}{blame}")
     more = [f"- and {len(failed) - 20} more"] if len(failed) > 20 else []
     shown = f"`ashep why {flow.issue.id}` shows what they printed."
     return "\n".join([*failed[:20], *more, "", shown, "", ""]) if failed else ""
-
-
-def _blame(result: CheckResult) -> str:
-    remedy = f" {CAUSES[result.cause][1]}." if CAUSES[result.cause][1] else ""
-    return f". No work is to blame: it {result.blame}.{remedy}" if result.on_base else ""
 
 
 def abort(flow: Flow, why: str) -> list[Fact]:

@@ -14,7 +14,7 @@ from ashep.core.facts.tracker import Issue, IssueReclaimed, LeaseExpired, LeaseL
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.human_overrides import phase_labels, unclear
 from ashep.core.issues.routing import PHASE_QUESTION_DEADLINE, abort
-from ashep.core.policy.policies import Match, Phase, Policies, Policy
+from ashep.core.policy.policies import Match, Policies, Policy
 from ashep.core.policy.settings import HUMAN
 from ashep.core.runs.prompt_commands import RUN
 from ashep.core.state.flow import Flow, orphan_of
@@ -35,7 +35,9 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
     """Go on with an issue of ours that this journal knows nothing of, from where its labels and stamp say it is."""
     view, labels = flow.issue, world.settings.labels
     assert view.stamp is not None
-    phase = _stamped(world, view, view.stamp, policy)
+    # the phase that our last write left it in: where the label differs, a person has set it since
+    candidates = (_named(view.stamp)[0], *phase_labels(world, view), policy.phases[0].name)
+    phase = next(phase for label in candidates if (phase := policy.phase(label)) is not None)
     known, visits = flow.phase == phase.name, dict(flow.counters.visits).get(phase.name, 0)
     visit = max(view.stamp.visit, flow.visit if known else 0, 1)
     if not known and visits >= visit:
@@ -61,12 +63,6 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
         branch=branch_for(view, labels) if own_trees(world) else None,
         onto=world.tree.branch if own_trees(world) and world.tree else None,
     )
-
-
-def _stamped(world: World, view: Issue, stamp: Stamp, policy: Policy) -> Phase:
-    """The phase that our last write left it in: where the label differs, a person has set it since."""
-    names = (_named(stamp)[0], *phase_labels(world, view), policy.phases[0].name)
-    return next(phase for name in names if (phase := policy.phase(name)) is not None)
 
 
 def _named(stamp: Stamp) -> tuple[str, int]:

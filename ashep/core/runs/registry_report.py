@@ -81,7 +81,10 @@ def can(agent: Agent, phase: Phase, seen: Seen) -> bool:
 def weaknesses(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
     """Say what is doubtful: agents without use, those the server does not list, and what only one can do."""
     yield from _unused(policies, agents)
-    yield from _unlisted(agents, seen)
+    for agent in agents.agents:
+        against = unfit(agent, Phase(name=agent.capabilities[0], access="read"), seen)
+        if against is not None:
+            yield Weakness("not-listed", f"{agent.id} cannot be used: {against}, when it was last seen", agent.id)
     yield from _bottlenecks(policies, agents, seen)
 
 
@@ -97,19 +100,13 @@ def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
             yield Weakness("unused-agent", f"{agent.id} is never used: {reason}", agent.id)
 
 
-def _unlisted(agents: Agents, seen: Seen) -> Iterator[Weakness]:
-    for agent in agents.agents:
-        against = unfit(agent, Phase(name=agent.capabilities[0], access="read"), seen)
-        if against is not None:
-            yield Weakness("not-listed", f"{agent.id} cannot be used: {against}, when it was last seen", agent.id)
-
-
 def _bottlenecks(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
     """Phases that one agent alone can take, then those with several agents, all of one provider."""
     of_agent, of_provider = dict[str, list[str]](), dict[str, list[str]]()
     for phase, name in _phases(policies):
         takers = [agent for agent in agents.agents if can(agent, phase, seen)]
-        providers = {_provider(agent, seen) for agent in takers}
+        models = [model_of(agent, seen) for agent in takers]
+        providers = {f"the provider {model.provider}" if model else "the server's default provider" for model in models}
         if len(takers) == 1:
             of_agent.setdefault(takers[0].id, []).append(name)
         elif len(providers) == 1 and not any(agent.is_human for agent in takers):
@@ -122,11 +119,6 @@ def _bottlenecks(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Wea
     for provider, names in of_provider.items():
         message = f"every agent that can take {list_names(names, 6)} runs on {provider}: where that refuses, all wait"
         yield Weakness("one-provider", message)
-
-
-def _provider(agent: Agent, seen: Seen) -> str:
-    model = model_of(agent, seen)
-    return f"the provider {model.provider}" if model else "the server's default provider"
 
 
 def _phases(policies: Policies) -> Iterator[tuple[Phase, str]]:

@@ -212,16 +212,12 @@ class _Picture:
         for name in ("ISSUE", "STATUS", "PHASE", "TITLE"):
             table.add_column(name, no_wrap=True, min_width=12)
         for issue in self.issues:
-            table.add_row(str(issue["id"]), str(issue["status"]), _phase(issue), Text(clean(str(issue["title"]))))
+            labels: list[str] = issue.get("labels") or []
+            phase = next((label.removeprefix("phase:") for label in labels if label.startswith("phase:")), "")
+            phase += f" (asks {PERSON})" if any(label.startswith("needs:") for label in labels) else ""
+            table.add_row(str(issue["id"]), str(issue["status"]), phase, Text(clean(str(issue["title"]))))
         words = (Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self.lines)
         return Group(table, Text(), *words)
-
-
-def _phase(issue: dict[str, Any]) -> str:
-    labels: list[str] = issue.get("labels") or []
-    phase = next((label.removeprefix("phase:") for label in labels if label.startswith("phase:")), "")
-    asks = any(label.startswith("needs:") for label in labels)
-    return f"{phase} (asks {PERSON})" if asks else phase
 
 
 async def _watch(stage: DemoProject, process: Process, console: Console, edits: Edits) -> None:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ashep.config.error_messages import nearest
 from ashep.core.policy.base_types import Document, Duration
-from ashep.core.policy.policies import Phase, Policy
+from ashep.core.policy.policies import Policy
 from ashep.core.runs.turns import ASK_PERSON, CHANGE_AGENT, RETRY
 from ashep.errors import UsageError
 from ashep.extras.simulation.actor_moves import (
@@ -126,7 +126,8 @@ class Dice:
         self._random: dict[str, random.Random] = {}
         self._weights = cache(self._weigh)
         for phase in policy.phases:
-            for kind in _kinds(phase):
+            works: tuple[Kind, ...] = ("run", "question", "diagnosis", "landing")
+            for kind in works if phase.human is None else ("question", "landing"):
                 self._weights(phase.name, kind, moves(phase, kind), successes(phase), proofs(phase))
 
     def __call__(self, point: Point) -> ActorStep | None:
@@ -189,10 +190,6 @@ def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> dict[s
         return {good[0]: well, **trouble}
     others = {move: well * (1 - FIRST) / (len(good) - 1) for move in good[1:]}
     return {good[0]: well * FIRST, **others, **trouble}
-
-
-def _kinds(phase: Phase) -> tuple[Kind, ...]:
-    return ("question", "landing") if phase.human is not None else ("run", "question", "diagnosis", "landing")
 
 
 def _known(policy: Policy, chances: Chances) -> None:

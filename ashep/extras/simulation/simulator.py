@@ -222,7 +222,12 @@ class _Scene:
             DaemonStarted(1, __version__, trees=self.cast.own_trees),
         ]
         text = await self.journal.blobs.keep("")
-        settings, agents, policies = _unhindered(self.cast.settings), self.cast.agents, self.cast.policies
+        # without what lets one issue wait for another, for money, for the hour or for anybody else
+        free = {"max_concurrent_runs": AT_ONCE, "lock_work_tree": False, "allow_dirty": True, "quiet_hours": ()}
+        worker, landing = self.cast.settings.worker.model_copy(update=free), LandingSettings(base="main")
+        unhindered = {"worker": worker, "landing": landing, "budgets": Budgets(), "notify": Notify(), "people": None}
+        settings = self.cast.settings.model_copy(update=unhindered)
+        agents, policies = self.cast.agents, self.cast.policies
         first.append(Adopted("settings", settings.model_dump_json(), text, RULES))
         first.append(Adopted("agents", agents.model_dump_json(), text, RULES))
         first.append(Adopted("policies", policies.model_dump_json(), text, RULES))
@@ -376,14 +381,6 @@ class _Scene:
     def _stands(self, issue: str, asked: datetime) -> bool:
         question = self.shepherd.world.flows[issue].question
         return question is not None and question.asked == asked
-
-
-def _unhindered(settings: Settings) -> Settings:
-    """The settings without what lets one issue wait for another, for money, for the hour or for anybody else."""
-    free = {"max_concurrent_runs": AT_ONCE, "lock_work_tree": False, "allow_dirty": True, "quiet_hours": ()}
-    worker, landing = settings.worker.model_copy(update=free), LandingSettings(base="main")
-    unhindered = {"worker": worker, "landing": landing, "budgets": Budgets(), "notify": Notify(), "people": None}
-    return settings.model_copy(update=unhindered)
 
 
 STUCK_SHOWN = 20

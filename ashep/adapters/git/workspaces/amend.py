@@ -15,7 +15,7 @@ from ashep.adapters.git.command import LONG, SHA, TRAILER, Git
 from ashep.adapters.git.objects import changes, commits, holds, tip, write_commit
 from ashep.adapters.git.repository import Repository
 from ashep.bmad.paths import SPRINT, USUAL
-from ashep.bmad.review_round import LONGEST, MOST_PUT_OFF, Round, wishes, written
+from ashep.bmad.review_round import LONGEST, MOST_PUT_OFF, wishes, written
 from ashep.bmad.status_words import Status
 from ashep.bmad.text import LARGEST
 from ashep.core.delivery.stories import beyond_leave, mended, not_taken, put_back
@@ -60,12 +60,9 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
             files[path] = mode[0], (await git.bare("hash-object", "-w", "--stdin", stdin=new)).stdout.strip()
     put = ", what it may not change put back" if beyond else ""
     what = f"{PurePosixPath(wanted.story).stem}: {made.status or 'no status'}{put}"
-    return Amended(await _commit(repository, onto, files, head, run, what), tuple(refused), _left(made))
-
-
-def _left(made: Round) -> StoryLeft:
     put_off = tuple(clean(one)[:LONGEST] for one in made.put_off[:MOST_PUT_OFF])
-    return StoryLeft(made.status, made.state, clean(made.lacking), clean(made.blocked)[:LONGEST], put_off)
+    left = StoryLeft(made.status, made.state, clean(made.lacking), clean(made.blocked)[:LONGEST], put_off)
+    return Amended(await _commit(repository, onto, files, head, run, what), tuple(refused), left)
 
 
 async def _fork(git: Git, head: str, wanted: Amendment) -> str:

@@ -228,7 +228,8 @@ class Worktrees:
                 size = await anyio.to_thread.run_sync(size_of, *place.folders)
                 used = await anyio.to_thread.run_sync(_used, place)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
-                dirty = place.broken or place.ref != ref or await self._is_dirty(place)
+                dirty = place.broken or place.ref != ref
+                dirty = dirty or await removing.uncommitted(await self._inside(place), place) is not None
                 holds, seen = ref in merged, (landed or {}).get(head)
                 has = bool(onto and head) and not holds and await repository.has(onto or "", head, seen)
                 found.append(WorkspaceInfo(branch, str(place.path), base, head, dirty, size, used, holds, has))
@@ -294,9 +295,6 @@ class Worktrees:
 
     async def _all(self, root: Path) -> Sequence[WorkspacePaths]:
         return [place for place in await self._repository.places() if place.path.is_relative_to(root)]
-
-    async def _is_dirty(self, place: WorkspacePaths) -> bool:
-        return await removing.uncommitted(await self._inside(place), place) is not None
 
     async def _inside(self, place: WorkspacePaths) -> Repository:
         return self._repository

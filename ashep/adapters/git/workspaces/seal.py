@@ -86,7 +86,9 @@ async def seal(
         told.saved += await salvage.save(repository, place, branch, onto=("HEAD", tip), ignored=strayed)
     if state == "rebase":
         await end(repository, place, state)
-        await _back(repository, place, branch)
+        back = ("symbolic-ref", "-m", "ashep: back to the branch", "HEAD", f"refs/heads/{branch}")
+        await repository.inside(place, *back)
+        await repository.inside(place, "reset", "--quiet", "--hard")  # what was there is committed or saved
         told.words.append(f"a rebase was under way; it is saved, and {branch} is as it was before it")
         strayed = False
     elif conflicts:
@@ -143,12 +145,6 @@ async def end(repository: Repository, place: WorkspacePaths, state: str | None) 
 async def _head(repository: Repository, place: WorkspacePaths) -> str | None:
     done = await repository.ask(place, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     return done.stdout.decode().strip() or None
-
-
-async def _back(repository: Repository, place: WorkspacePaths, branch: str) -> None:
-    """Put HEAD on the branch, and what it has into the tree. What was there is committed or saved."""
-    await repository.inside(place, "symbolic-ref", "-m", "ashep: back to the branch", "HEAD", f"refs/heads/{branch}")
-    await repository.inside(place, "reset", "--quiet", "--hard")
 
 
 async def restore(

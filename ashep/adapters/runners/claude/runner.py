@@ -325,13 +325,10 @@ class ClaudeRunner:
             argv += ["--append-system-prompt-file", str(folder / "instructions.md")]
         model = prompt.model or self._default
         argv += [] if model is None else [f"--model={model.model}"]  # of one piece: no name is an option
-        return [*argv, *self._agent(prompt.agent)], secret
-
-    def _agent(self, name: str | None) -> list[str]:
-        if name is None:
-            return []
-        own = None if name in agents.named(self._config) else agents.definition(name, self._base_agents())
-        return [*([] if own is None else ["--agents", own]), f"--agent={name}"]
+        if (agent := prompt.agent) is not None:
+            own = None if agent in agents.named(self._config) else agents.definition(agent, self._base_agents())
+            argv += [*([] if own is None else ["--agents", own]), f"--agent={agent}"]
+        return argv, secret
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         found = await self._run_blocking(self._readings.turn, session, message_id, ours)

@@ -124,6 +124,8 @@ def _before_tools(session: SessionOptions, tools: Sequence[str], folder: Path) -
     line = "exec " + shlex.join([sys.executable, "-I", "-S", str(folder / "hook.py")])
     command = {"type": "command", "command": line, "timeout": WAITS + 60}
     users = [*fitting(session.permissions, writes=session.access == "write")]
+    # where the user's rules say nothing of a tool, ours do of these uses only: a call is cheaper then
+    ours = {"Bash": [f"Bash(*{one} *)" for one in PROTECTED], "Read": [f"Read(**/{one})" for one in SECRETS]}
     found = list[dict[str, Any]]()
     for tool in tools:
         if tool == _QUESTIONS or any(
@@ -131,17 +133,10 @@ def _before_tools(session: SessionOptions, tools: Sequence[str], folder: Path) -
         ):
             conditions = [""]
         else:
-            conditions = _own_conditions(tool) if session.access == "write" else []
+            conditions = ours.get(tool, []) if session.access == "write" else []
         hooks = [{**command, "if": condition} if condition else command for condition in conditions]
         found += [{"matcher": tool, "hooks": hooks}] if hooks else []
     return found
-
-
-def _own_conditions(tool: str) -> list[str]:
-    """The uses of a tool of which rules of ours say something where the user's say nothing: a call is cheaper then."""
-    if tool == "Bash":
-        return [f"Bash(*{one} *)" for one in PROTECTED]
-    return [f"Read(**/{one})" for one in SECRETS] if tool == "Read" else []
 
 
 def rules_file(session: SessionOptions, turn: str) -> str:

@@ -51,10 +51,11 @@ def passed(
     """The part of an environment that a runner gets: `named` pass, too, and what begins as one of its `families` does;
     `secret` never do. Loopback is reached past every proxy.
     """
+    always, families = {*_PLAIN, *PROVIDERS, *named}, (*_FAMILIES, *families)
     allowed = {
         name: value
         for name, value in environ.items()
-        if name not in secret and (_may(name) or name.startswith(families) or name in named)
+        if name not in secret and (name in always or name.startswith(families) or name.lower() in _PROXIES)
     }
     return allowed | past_proxies(allowed)
 
@@ -83,7 +84,3 @@ def left_out(environ: Mapping[str, str], named: Collection[str], secret: Collect
             if name not in kept and (name in named or (name not in secret and _KEY.search(name) is not None))
         )
     )
-
-
-def _may(name: str) -> bool:
-    return name in _PLAIN or name in PROVIDERS or name.startswith(_FAMILIES) or name.lower() in _PROXIES

@@ -66,8 +66,12 @@ def of_error(error: Failure) -> Refusal | None:
     kind = _KINDS.get(status) or ("down" if status >= 500 else None)
     if kind is None:
         return None
-    wait, until = (None, None) if kind == "unauthorized" else _read_headers(error.data.get("responseHeaders"))
-    return Refusal(kind, why, wait, until=until)
+    given = error.data.get("responseHeaders") if kind != "unauthorized" else None
+    entries = cast("dict[object, object]", given) if isinstance(given, dict) else {}
+    headers = {str(name).lower(): str(value) for name, value in entries.items()}
+    resets = (_read_reset(value) for name, value in headers.items() if _is_used_up(headers, name))
+    until = max((reset for reset in resets if reset is not None), default=None)
+    return Refusal(kind, why, _retry_after(headers), until=until)
 
 
 def server_time(date: str) -> float | None:
@@ -79,14 +83,6 @@ def server_time(date: str) -> float | None:
 
 _USED_UP = {"remaining": ("0",), "status": ("rejected",), "used-percent": ("100", "100.0")}
 """What stands next to the reset of a limit that is used up, and its values."""
-
-
-def _read_headers(given: object) -> tuple[timedelta | None, datetime | None]:
-    """Return how long to wait, and until when, as an answer's headers say: those of limits that are used up count."""
-    entries = cast("dict[object, object]", given) if isinstance(given, dict) else {}
-    headers = {str(name).lower(): str(value) for name, value in entries.items()}
-    resets = (_read_reset(value) for name, value in headers.items() if _is_used_up(headers, name))
-    return _retry_after(headers), max((reset for reset in resets if reset is not None), default=None)
 
 
 def _is_used_up(headers: Mapping[str, str], name: str) -> bool:

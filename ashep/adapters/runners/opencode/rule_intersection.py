@@ -129,7 +129,10 @@ def _together(own: Sequence[Rule], ours: Sequence[Rule]) -> list[Rule]:
     They go from the wide names to the narrow ones. Of the last that fits a tool all that is said about the tool is in
     it: rules of wider names, and the restrictions of those that have only some tools in common with it.
     """
-    names = sorted({rule["permission"] for rule in (*own, *ours)}, key=_width)
+    names = sorted(
+        {rule["permission"] for rule in (*own, *ours)},
+        key=lambda name: (len(name.replace("*", "").replace("?", "")), -name.count("*"), name),
+    )
     done: list[str] = []
     found: list[Rule] = []
     wild = [name for name in names if _is_wild(name)]
@@ -140,18 +143,15 @@ def _together(own: Sequence[Rule], ours: Sequence[Rule]) -> list[Rule]:
         if mine or not wider.isdisjoint(done):
             theirs = _about(own, name, wider)
             done.append(name)
-            found += [
-                {"permission": name, "pattern": one.pattern, "action": one.action} for one in _least(theirs, mine)
-            ]
+            least, wide = [_Said("*", "deny")], (_Said("*", "ask"), *theirs)
+            if not _shut(theirs) and not _shut(mine):
+                least = [said for one in (_Said("*", "allow"), *mine) for said in _within(one, wide)]
+            found += [{"permission": name, "pattern": one.pattern, "action": one.action} for one in least]
     return found
 
 
 def _is_wild(name: str) -> bool:
     return "*" in name or "?" in name
-
-
-def _width(name: str) -> tuple[int, int, str]:
-    return len(name.replace("*", "").replace("?", "")), -name.count("*"), name
 
 
 def _about(rules: Sequence[Rule], name: str, wider: Collection[str]) -> list[_Said]:
@@ -162,12 +162,6 @@ def _about(rules: Sequence[Rule], name: str, wider: Collection[str]) -> list[_Sa
         elif rule["action"] != "allow" and rule["permission"] in wider:
             found.append(_Said(rule["pattern"], "deny", all=False))
     return found
-
-
-def _least(theirs: Sequence[_Said], mine: Sequence[_Said]) -> list[_Said]:
-    if _shut(theirs) or _shut(mine):
-        return [_Said("*", "deny")]
-    return [said for one in (_Said("*", "allow"), *mine) for said in _within(one, (_Said("*", "ask"), *theirs))]
 
 
 def _shut(said: Sequence[_Said]) -> bool:

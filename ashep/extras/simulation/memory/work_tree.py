@@ -40,10 +40,11 @@ class MemoryTree:
         return sha
 
     def _differences(self, paths: set[str]) -> list[tuple[str, str]]:
+        contents = {path: self._files.get(path) for path in sorted(paths | set(self._committed))}
         return [
-            (path, _hash(self._files.get(path)))
-            for path in sorted(paths | set(self._committed))
-            if self._files.get(path) != self._committed.get(path)
+            (path, "deleted" if content is None else hashlib.sha256(content.encode()).hexdigest())
+            for path, content in contents.items()
+            if content != self._committed.get(path)
         ]
 
     async def read(self) -> Tree:
@@ -85,7 +86,3 @@ class MemoryTree:
         if before not in shas or after not in shas:
             return ()
         return tuple(shas[shas.index(before) + 1 : shas.index(after) + 1])
-
-
-def _hash(content: str | None) -> str:
-    return "deleted" if content is None else hashlib.sha256(content.encode()).hexdigest()
