@@ -332,7 +332,7 @@ async def sign_approval(
         raise UsageError(f"{name} has no key in `people.keys` of config.yaml: add it there")
     approval = approval_of(world, world.flows[issue]) if issue in world.flows else None
     if approval is None:
-        raise NotAsked(f"{issue} asks for no approval, as far as the journal tells (`ashep status {issue}`)")
+        raise NotAsked(f"{issue} asks for no approval, as far as the journal tells (`ashep why {issue}`)")
     approval = replace(approval, expires=at.replace(microsecond=0) + LASTS)
     for field, value in asdict(approval).items():
         say(f"{field}: {value}")
