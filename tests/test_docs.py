@@ -364,7 +364,16 @@ def test_every_command_that_is_shown_exists(page: Path) -> None:
     assert [wrong for line in lines if (wrong := check_command(line))] == []
 
 
+def test_every_command_that_the_program_names_exists() -> None:
+    texts = [path.read_text() for path in (ROOT / "ashep").rglob("*.py")]
+    named = {found for text in texts for found in re.findall(r"`(ashep [a-z][^`\n\\]*)`", text) if '"' not in found}
+    lines = [re.sub(r"\{[^}]*\}", "x", line) for line in named]
+    assert len(lines) > 80
+    assert [wrong for line in lines if (wrong := check_command(line))] == []
+
+
 def test_commands_that_do_not_exist_are_found() -> None:
+    assert check_command("ashep status t-1") is not None
     assert check_command("ashep work --until-idle t-1  # a comment") is None
     assert check_command('ashep -C /tmp approve ISSUE -m "yes"') is None
     assert check_command("ashep policy check draft.yaml") is None
