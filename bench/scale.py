@@ -166,32 +166,38 @@ def rebuild(state: Path, _: int) -> dict[str, float]:
 
 
 def appends(folder: Path, batches: int) -> dict[str, float]:
-    """Append facts one by one, and where many wait; beside that, write and sync bare bytes. Seconds each."""
-    at = datetime.now(UTC)
+    """Append facts one by one, where many wait, and write and sync bare bytes, in turns of 20 batches. Seconds each."""
+    at, took = datetime.now(UTC), dict.fromkeys(("one", "many", "bare"), 0.0)
+    held = IssueHeld("demo-1", "slots", "all slots are taken")
 
-    async def journal(name: str, batches: int, waiting: int) -> float:
-        made, began = Journal.open(folder / name, at), time.monotonic()
-        for _ in range(batches):
-            held = IssueHeld("demo-1", "slots", "all slots are taken")
-            await made.append([Entry(made.next_seq + place, at, held) for place in range(waiting)])
-        took, size = time.monotonic() - began, made.position.offset
-        made.close()
-        sizes.append(size // batches)
-        return took / batches / waiting
+    async def append(journal: Journal, times: int, waiting: int) -> None:
+        for _ in range(times):
+            await journal.append([Entry(journal.next_seq + place, at, held) for place in range(waiting)])
 
-    sizes = list[int]()
-    one = anyio.run(journal, "one", batches, 1)
-    many = anyio.run(journal, "many", batches // 8, WAITING)
-    data, file = b"x" * sizes[0], os.open(folder / "bare", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    began = time.monotonic()
-    for _ in range(batches):
-        os.write(file, data)
-        os.fdatasync(file)
-    bare = (time.monotonic() - began) / batches
-    os.close(file)
+    async def alternate() -> None:
+        one, many = Journal.open(folder / "one", at), Journal.open(folder / "many", at)
+        file = os.open(folder / "bare", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for _ in range(turns):
+            began = time.monotonic()
+            await append(one, 20, 1)
+            took["one"] += (ended := time.monotonic()) - began
+            await append(many, 2, WAITING)
+            took["many"] += (began := time.monotonic()) - ended
+            data = b"x" * (one.position.offset // one.position.seq * 2)  # an entry, and what ends its batch
+            for _ in range(20):
+                os.write(file, data)
+                os.fdatasync(file)
+            took["bare"] += time.monotonic() - began
+        os.close(file)
+        one.close()
+        many.close()
+
+    turns = batches // 20
+    anyio.run(alternate)
     shutil.rmtree(folder)
     folder.mkdir()
-    return {"one": one, "many": many, "bare": bare}
+    each = {"one": 20, "many": 2 * WAITING, "bare": 20}
+    return {name: seconds / turns / each[name] for name, seconds in took.items()}
 
 
 def snapshot(state: Path, _: int) -> dict[str, float]:
