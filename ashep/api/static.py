@@ -21,6 +21,9 @@ _FOREVER = "public, max-age=31536000, immutable"  # the names of assets change w
 _SMALL = 1000  # bytes that are not worth packing
 
 
+mimetypes.init()  # reads files: not at the first page, which may be made in the event loop
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """A file of the page."""
