@@ -98,6 +98,9 @@ def problem(status: int, detail: str, errors: tuple[str, ...] = (), headers: dic
     return Response(told.model_dump_json(), status, headers, PROBLEM)
 
 
+_DOCUMENT = document(OPERATIONS)  # while the module is imported: it reads sources, for which the event loop would wait
+
+
 def application(
     service: ApiServices, say: Callable[[str], None], page: Page, origins: Collection[str] = ()
 ) -> Starlette:
@@ -105,10 +108,9 @@ def application(
     by_path: dict[str, dict[str, ApiRoute]] = {}
     for one in OPERATIONS:
         by_path.setdefault(one.path, {})[one.method] = one
-    described = document(OPERATIONS)
 
     async def openapi(request: Request) -> Response:
-        return JSONResponse(described)
+        return JSONResponse(_DOCUMENT)
 
     def endpoint(operations: dict[str, ApiRoute]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:

@@ -20,7 +20,6 @@ MISSING = "the page was not built here: run `make page`; programs ask for applic
 _FOREVER = "public, max-age=31536000, immutable"  # the names of assets change with what they hold
 _SMALL = 1000  # bytes that are not worth packing
 
-
 mimetypes.init()  # reads files: not at the first page, which may be made in the event loop
 
 
