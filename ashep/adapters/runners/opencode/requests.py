@@ -1,6 +1,6 @@
 """What OpenCode's sessions ask, as `GET /permission` and `GET /question` list it, and how it is answered.
 
-As tried on the real server 1.18.33 (tests/test_asking.py does it again): a permission that is denied *with* a message
+As tried on the real server 1.18.33 (tests/e2e/test_asking.py repeats it): a permission that is denied *with* a message
 lets the model go on, and one without ends the turn; so does a rejected question, and therefore none is ever rejected.
 An answer to a question may be any text. Whatever was answered is not listed any more, and a second answer is a 404.
 
