@@ -8,7 +8,7 @@ from anyio import to_thread
 
 from ashep.actions.runners import base
 from ashep.actions.runners.kinds import OWN_KIND, RUNNER_KINDS, kind_of_session
-from ashep.core.policy.runner_kinds import ACP, KINDS, NAMED, OPENCODE
+from ashep.core.policy.runner_kinds import ACP, DECLARED_KINDS, KINDS, OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.errors import RunnerError
 from ashep.factories import FACTORIES
@@ -27,7 +27,7 @@ def settings_with(kind: str) -> tuple[str, Settings]:
 
 
 def test_each_kind_that_the_core_knows_is_in_the_registries() -> None:
-    assert set(RUNNER_KINDS) == set(FACTORIES) == set(KINDS) == {OPENCODE, *NAMED}
+    assert set(RUNNER_KINDS) == set(FACTORIES) == set(KINDS) == {OPENCODE, *DECLARED_KINDS}
     for name, kind in RUNNER_KINDS.items():
         assert (kind.rules, kind.make) == (KINDS[name], FACTORIES[name])
 

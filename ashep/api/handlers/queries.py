@@ -100,7 +100,7 @@ class QueryHandlers:
                 seen.database.execute("BEGIN")
             return look(seen)
 
-    async def _found(self, look: Callable[[ReadModel], _T | None], missing: str) -> _T:
+    async def _look_up(self, look: Callable[[ReadModel], _T | None], missing: str) -> _T:
         """Look at something that may not be there. Raises `NotFound`."""
         answer = await self.read(look)
         if answer is None:
@@ -161,12 +161,12 @@ class QueryHandlers:
                 "usage": {"runs": used["runs"], "tokens": used["tokens"], "cost": used["cost"]},
             }  # fmt: skip
 
-        return await self._found(look, f"nothing is known of an issue {issue}")
+        return await self._look_up(look, f"nothing is known of an issue {issue}")
 
     async def course(self, issue: str) -> json_types.CourseJson:
         """An issue's runs and questions, and what led from one to the next. Raises `NotFound`."""
         missing = f"nothing is known of an issue {issue}"
-        return await self._found(lambda seen: lists.course(seen.database, issue), missing)
+        return await self._look_up(lambda seen: lists.course(seen.database, issue), missing)
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class QueryHandlers:
                 ],
             }  # fmt: skip
 
-        return await self._found(look, f"there is no run {run}")
+        return await self._look_up(look, f"there is no run {run}")
 
     async def words(self, run: str, what: str, n: int) -> page.Words:
         """The text of a prompt of a run, or of the answer to it, without secrets. Raises `NotFound`."""
@@ -303,7 +303,7 @@ class QueryHandlers:
                 **policies.counted(known, policy_graph.stands(seen.database, name), went),
             }
 
-        return await self._found(look, f"there is no policy {name}")
+        return await self._look_up(look, f"there is no policy {name}")
 
     async def record(self, number: int) -> page.OneRecord:
         """A record of the journal. Raises `NotFound`."""
@@ -312,7 +312,7 @@ class QueryHandlers:
             record = lists.record(seen.database, number)
             return record and {"seq": lists.seq(seen.database), "record": record}
 
-        return await self._found(look, f"there is no record {number}, or not any more")
+        return await self._look_up(look, f"there is no record {number}, or not any more")
 
     async def records(self, which: page.WhichRecords) -> json_types.RecordsJson:
         """A page of records."""

@@ -129,8 +129,8 @@ def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Referen
     flags = list[Flag]()
     for name in FLAGS:
         if evidence := tuple(found[name]):
-            one, several = _WHY[name]
-            why = one if len(evidence) == 1 else several.format(len(evidence))
+            single, plural = _WHY[name]
+            why = single if len(evidence) == 1 else plural.format(len(evidence))
             flags.append(Flag(name, why, evidence[:MOST_EVIDENCE], max(len(evidence) - MOST_EVIDENCE, 0)))
     return Impact(
         diff.base,

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from ashep.core.policy.runner_kinds import NAMED
+from ashep.core.policy.runner_kinds import DECLARED_KINDS
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
@@ -166,8 +166,8 @@ def parse_tracker(value: str) -> str:
 
 def parse_runner(value: str) -> str:
     """Read `claude`, `acp` or `package.module:Class`; anything else is a ValueError that says so."""
-    if value not in NAMED and not re.fullmatch(_PATTERN, value):
-        raise ValueError(f"expected {', '.join(NAMED)}, or a class as package.module:Class")
+    if value not in DECLARED_KINDS and not re.fullmatch(_PATTERN, value):
+        raise ValueError(f"expected {', '.join(DECLARED_KINDS)}, or a class as package.module:Class")
     return value
 
 
@@ -184,7 +184,7 @@ TrackerType = Annotated[
 RunnerType = Annotated[
     str,
     AfterValidator(parse_runner),
-    WithJsonSchema({"anyOf": [{"enum": [*NAMED], "type": "string"}, {"type": "string", "pattern": _PATTERN}]}),
+    WithJsonSchema({"anyOf": [{"enum": [*DECLARED_KINDS], "type": "string"}, {"type": "string", "pattern": _PATTERN}]}),
 ]
 """A kind of runner that is built in, or a class of the user's."""
 

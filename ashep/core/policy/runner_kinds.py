@@ -43,7 +43,7 @@ KINDS: Mapping[str, KindRules] = {
     ),
 }
 """The first is a runner by this name alone; of the others there may be several, under names of the user's."""
-NAMED = tuple(name for name in KINDS if name != OPENCODE)
+DECLARED_KINDS = tuple(name for name in KINDS if name != OPENCODE)
 
 OWN = KindRules(sandboxed=False, ignores=frozenset({"command", "environment", "modes", "instructions"}))
 """A class of the user's."""
