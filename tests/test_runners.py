@@ -4,7 +4,7 @@ import pytest
 
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.runner_router import RunnerRouter
-from tests.conformance.runners import MemoryWorld
+from tests.conformance.runners import MemoryWorld, NamedWorld
 
 
 async def test_errors_say_whose_they_are_and_a_runner_that_is_gone_refuses() -> None:
@@ -29,3 +29,10 @@ async def test_no_turn_begins_where_nobody_is_here_to_say_so() -> None:
     runners.begins = begins
     assert await runners.may_begin("second", "5f0c", "msg_1")
     assert asked == [("second:5f0c", "msg_1")], "in the journal a session has its runner's name"
+
+
+async def test_what_is_handed_on_takes_its_session_by_name_too() -> None:
+    """As the types say, which are the port's."""
+    runner = NamedWorld().runner
+    await runner.start()
+    assert not await runner.has_session(session="second:ses_1")
