@@ -1,9 +1,14 @@
-"""How soon a person's answer is acted on: a label is set by bd, and the issue is closed."""
+"""How soon a person's answer is acted on: bd sets a label, and the issue is closed, with nothing to land or with work.
+
+The second project has `OTHERS` more issues, which wait: a look at bd's database is a look at all of them.
+"""
 
 import os
 import random
 import signal
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
@@ -12,6 +17,19 @@ from bench.place import PEOPLE, Project, Tools, model, say, server, template
 from bench.processes import end
 
 PATIENCE = 60.0
+OTHERS = 500
+"""Issues beside those that are answered, in the project that lands."""
+
+APPROVED = """
+version: 1
+default_policy: approved
+policies:
+  approved:
+    match: {types: [task]}
+    phases:
+      - {name: implement, capabilities: [implement], access: write}
+      - {name: asked, human: {ask: "Shall it land?", approved: close, changes_requested: implement}}
+"""
 
 
 def measure(tools: Tools, *, trials: int) -> list[Figure]:
@@ -19,25 +37,59 @@ def measure(tools: Tools, *, trials: int) -> list[Figure]:
     project = template(tools, trials).copy("labels")
     with model(tools) as url, server(tools, url, "server-labels") as agents:
         project.configure(PEOPLE, agents)
-        daemon = project.work()
-        try:
-            issues = sorted(_waited(project, "CommentPosted", trials))
-            say(f"labels: {trials} questions are asked")
-            answered = {issue: _answer(project, issue, number) for number, issue in enumerate(issues, 1)}
-            one_call = median(took for _, took in answered.values())
-            os.kill(daemon.pid, signal.SIGTERM)
-            daemon.wait(20)
-        finally:
-            end(daemon)
-    heard, written = _waited(project, "PersonAnswered", trials), _closings(project)
-    acted = [heard[issue] - at for issue, (at, _) in answered.items()]
-    landed = [written[issue] - at for issue, (at, _) in answered.items()]
-    middle = f"median {median(acted):.2f} s of {trials}, while one call of bd took {one_call:.2f} s"
-    last = f"median {median(landed):.2f} s"
-    return [
-        Figure("a person's label is acted on, at most", max(acted), "s", 2.0, middle),
-        Figure("  until ashep's own write has landed, at most", max(landed), "s", None, last),
+        answers = _answer_all(project, "CommentPosted", trials)
+    one_call = median(answer.call for answer in answers)
+    middle = f"median {{:.2f}} s of {trials}, while one call of bd took {one_call:.2f} s"
+    acted, closed = _delays(project, answers, "PersonAnswered"), _closing_delays(project, answers)
+    figures = [
+        Figure("a person's label is acted on, at most", max(acted), "s", 2.0, middle.format(median(acted))),
+        Figure("  until ashep's own write is done, at most", max(closed), "s", None, f"median {median(closed):.2f} s"),
     ]
+    return figures + _measure_landing(tools, trials)
+
+
+def _measure_landing(tools: Tools, trials: int) -> list[Figure]:
+    """Approve work that then lands, in a project with many issues: what the time from the label is made of."""
+    project = template(tools, trials, others=OTHERS).copy("approvals")
+    with model(tools, "bench.parallel", "0") as url, server(tools, url, "server-approvals", project.folder) as agents:
+        project.configure(APPROVED, agents, worker="workspace: worktree, max_concurrent_runs: 3")
+        answers = _answer_all(project, "PersonAsked", trials)
+    closed = _closing_delays(project, answers)
+    parts = [
+        f"{name} {median(_delays(project, answers, kind)):.2f} s"
+        for name, kind in (("answer", "PersonAnswered"), ("landed", "WorkLanded"), ("closed", "IssueClosed"))
+    ]
+    made = f"{len(closed)} approvals in {trials + OTHERS} issues; {', '.join(parts)}; at most {max(closed):.2f} s"
+    return [Figure("from approval to closed and landed, p50", median(closed), "s", 5.0, made)]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """An issue, when bd had set the label (seconds since the epoch), and how long that call took."""
+
+    issue: str
+    at: float
+    call: float
+
+
+def _answer_all(project: Project, asked: str, trials: int) -> list[_Answer]:
+    """Run the daemon until so many questions are asked, and answer each."""
+    daemon = project.work()
+    try:
+        issues = sorted(_waited(project, asked, trials))
+        say(f"labels: {trials} questions are asked")
+        answers = [_answer(project, issue, number) for number, issue in enumerate(issues, 1)]
+        os.kill(daemon.pid, signal.SIGTERM)
+        daemon.wait(20)
+    finally:
+        end(daemon)
+    return answers
+
+
+def _delays(project: Project, answers: Sequence[_Answer], kind: str) -> list[float]:
+    """Seconds from each label to this fact of its issue."""
+    moments = _waited(project, kind, len(answers))
+    return [moments[answer.issue] - answer.at for answer in answers]
 
 
 def _waited(project: Project, kind: str, count: int) -> dict[str, float]:
@@ -51,22 +103,24 @@ def _waited(project: Project, kind: str, count: int) -> dict[str, float]:
     raise TimeoutError(f"{count} {kind} did not come: {project.said()}")
 
 
-def _answer(project: Project, issue: str, number: int) -> tuple[float, float]:
-    """Set the label, and wait until the issue is closed; gives when bd had set it, and how long that took."""
+def _answer(project: Project, issue: str, number: int) -> _Answer:
+    """Set the label, and wait until the issue is closed."""
     time.sleep(random.uniform(0.5, 2.0))
     begin = time.monotonic()
     project.tools.run(project.tools.bd, "label", "add", issue, "human:approved", cwd=project.folder)
-    at, took = time.time(), time.monotonic() - begin
+    answer = _Answer(issue, time.time(), time.monotonic() - begin)
     _waited(project, "IssueClosed", number)
     say(f"labels: {number} answered")
-    return at, took
+    return answer
 
 
-def _closings(project: Project) -> dict[str, float]:
-    """When the answer to each closing write was written down."""
-    closing = {one["key"] for one in project.journal() if one["type"] == "WriteIssue" and one["kind"] == "close"}
-    return {str(one["issue"]): _moment(one["at"]) for one in project.journal()
-            if one["type"] == "IssueWritten" and one["key"] in closing}  # fmt: skip
+def _closing_delays(project: Project, answers: Sequence[_Answer]) -> list[float]:
+    """Seconds from each label to when the tracker had closed its issue."""
+    closing = {record["key"] for record in project.journal()
+               if record["type"] == "WriteIssue" and record["kind"] == "close"}  # fmt: skip
+    written = {str(record["issue"]): _moment(record["at"]) for record in project.journal()
+               if record["type"] == "IssueWritten" and record["key"] in closing}  # fmt: skip
+    return [written[answer.issue] - answer.at for answer in answers]
 
 
 def _moment(text: object) -> float:

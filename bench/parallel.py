@@ -5,7 +5,9 @@ work is committed and landed too; in the shared tree a write run excludes all ot
 """
 
 import json
+import sys
 from datetime import datetime
+from functools import partial
 
 import anyio
 
@@ -25,18 +27,18 @@ SHARED = "workspace: shared, max_concurrent_runs: 3, hold_when_busy: false"
 OWN = "workspace: worktree, max_concurrent_runs: 3, hold_when_busy: false"
 
 
-def slow(ask: ModelRequest) -> Reply:
-    """Write a file where that is asked for, and end well; each after a while."""
+def answer(ask: ModelRequest, delay: float) -> Reply:
+    """Write a file where that is asked for, and end well; each after so many seconds."""
     verdict = verdict_asked(ask.prompt)
     if verdict is None and ask.kind == "turn" and "bash" in ask.tools:
-        return Reply(calls=(Call("bash", {"command": WRITE, "description": "write it"}),), delay=TURN)
-    return Reply(outcome_text(verdict), delay=TURN)
+        return Reply(calls=(Call("bash", {"command": WRITE, "description": "write it"}),), delay=delay)
+    return Reply(outcome_text(verdict), delay=delay)
 
 
 def measure(tools: Tools, *, issues: int, rounds: int) -> list[Figure]:
     """Run both so many times, on fresh copies of the database and with a fresh server."""
     full = template(tools, issues)
-    with model(tools, "bench.parallel") as url:
+    with model(tools, "bench.parallel", str(TURN)) as url:
         pairs = [
             (
                 _wall(full.copy(f"own-{number}"), url, issues, OWN),
@@ -66,11 +68,11 @@ def _wall(project: Project, url: str, issues: int, worker: str) -> float:
     return took
 
 
-async def _serve() -> None:
-    async with ModelServer(slow) as model:
+async def _serve(delay: float) -> None:
+    async with ModelServer(partial(answer, delay=delay)) as model:
         print(json.dumps({"url": model.url}), flush=True)
         await anyio.sleep_forever()
 
 
 if __name__ == "__main__":
-    anyio.run(_serve)
+    anyio.run(_serve, float(sys.argv[1]))

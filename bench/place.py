@@ -55,6 +55,9 @@ policies:
       - {name: asked, human: {ask: "Shall it be done?", approved: close, changes_requested: close}}
 """
 
+SHARED = "max_concurrent_runs: 3, workspace: shared, lock_work_tree: false"
+"""Settings of the worker: all runs in one work tree, side by side."""
+
 WRAPPER = """#!/bin/sh
 # Notes the subcommand and the CPU time of a call of bd.
 "{bd}" "$@"
@@ -162,7 +165,7 @@ class Project:
         other._log.mkdir()
         return other
 
-    def configure(self, policies: str, server: "Server | None") -> None:
+    def configure(self, policies: str, server: "Server | None", *, worker: str = SHARED) -> None:
         """Write ashep's files; without a server nothing listens at its url."""
         folder = self.folder / ".agent-shepherd"
         write_starter(folder, force=True)
@@ -170,7 +173,7 @@ class Project:
         (folder / "policies.yaml").write_text(policies)
         (folder / "config.yaml").write_text(
             f"version: 1\ntracker: {{command: [{self.bd}]}}\n"
-            "worker: {max_concurrent_runs: 3, workspace: shared, lock_work_tree: false, hold_when_busy: false}\n"
+            f"worker: {{{worker}, hold_when_busy: false}}\n"
             f'runners: {{opencode: {{url: "{url}"}}}}\n'
         )
 
@@ -217,9 +220,9 @@ def _seconds(text: str) -> float:
     return int(minutes) * 60 + float(seconds)
 
 
-def template(tools: Tools, issues: int, *, status: str = "open") -> Project:
-    """A project with so many issues, by default ready ones."""
-    project = Project(tools, tools.folder / f"template-{status}-{issues}")
+def template(tools: Tools, issues: int, *, status: str = "open", others: int = 0) -> Project:
+    """A project with so many issues, by default ready ones, and so many others that are blocked."""
+    project = Project(tools, tools.folder / f"template-{status}-{issues}-{others}")
     if project.folder.exists():
         return project
     project.folder.mkdir()
@@ -235,11 +238,11 @@ def template(tools: Tools, issues: int, *, status: str = "open") -> Project:
                 "id": f"{PREFIX}-{number:03}",
                 "title": f"Make part {number} of the program",
                 "description": f"Part {number} is to read its input and to say what is wrong with it.\n" * 8,
-                "status": status,
+                "status": status if number <= issues else "blocked",
                 "issue_type": "task",
                 "priority": 2,
             }
-            for number in range(1, issues + 1)
+            for number in range(1, issues + others + 1)
         ]
         file = tools.folder / "issues.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))

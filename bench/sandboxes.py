@@ -20,6 +20,7 @@ from ashep.adapters.system import programs
 from ashep.extras.demo.scripted_model import opencode_config, settle
 from bench.figures import Figure
 from bench.issues import PATIENCE
+from bench.parallel import TURN
 from bench.place import THREE, Tools, model, say, template
 from bench.processes import watch
 
@@ -32,7 +33,7 @@ def measure(tools: Tools, *, issues: int) -> list[Figure]:
     if (found := programs.find(bubblewrap.PROGRAM)) is not None:  # a copy of ours: it is in no private home
         os.environ["PATH"] += f"{os.pathsep}{found.parent}"
     start = anyio.run(_start)
-    with model(tools, "bench.parallel") as url:
+    with model(tools, "bench.parallel", str(TURN)) as url:
         settle(tools.folder / "home" / ".config" / "opencode", opencode_config(url))
         alone, _, _ = _worked(tools, 1)
         first, took, seen = _worked(tools, issues)
