@@ -6,9 +6,11 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +24,7 @@ from ashep.cli.fast_path import HELP, READERS
 from ashep.cli.reading import read_commands
 from ashep.config import write_starter
 from ashep.core.policy.isolation_notice import AS_YOU
-from ashep.store.sqlite_reader import NAME
+from ashep.store.sqlite_reader import FORM, NAME
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.forks import shared
 from tests.recorded import Recorded, draw, life
@@ -383,10 +385,34 @@ def test_a_deleted_damaged_or_older_picture_is_drawn_again(lived: Path, tmp_path
     assert not (folder / ".agent-shepherd" / "runs.jsonl").exists(), "the daemon's alone to draw, as README.md says"
     (state / NAME).write_bytes(b"no database " * 100)
     assert ashep("status", "--json", cwd=folder).json == before
+    make_older(state)
+    assert ashep("status", "--json", cwd=folder).json == before
     code = f"import sqlite3; sqlite3.connect({str(state / NAME)!r}).execute('DROP TABLE runs')"
     subprocess.run([sys.executable, "-c", code], check=True)
     (state / NAME).write_bytes((state / NAME).read_bytes()[:4096])
     assert ashep("status", "--json", cwd=folder).json == before
+
+
+def make_older(state: Path) -> None:
+    """Make the database one of an earlier form of the same release, whose rows lack keys."""
+    with closing(sqlite3.connect(state / NAME)) as database, database:
+        database.execute("UPDATE meta SET value = ? WHERE key = 'version'", [f"{FORM - 1}/{__version__}"])
+        database.execute("UPDATE issues SET body = '{}'")
+
+
+def test_an_older_picture_next_to_its_daemon_is_not_read(lived: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(lived, folder)
+    state = folder / ".agent-shepherd" / "state"
+    ashep("status", cwd=folder)
+    make_older(state)
+    with (state / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(json.dumps({"pid": 1, "started": "2026-01-01T00:00:00+00:00", "version": __version__}))
+        lock.flush()
+        done = ashep("status", cwd=folder)
+    assert done.code == 1
+    assert f"is of version {FORM - 1}/{__version__}, and this ashep reads {FORM}/{__version__}: restart" in done.err
 
 
 def test_a_picture_that_is_behind_is_caught_up_with(tmp_path: Path) -> None:

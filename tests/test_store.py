@@ -42,8 +42,7 @@ from ashep.core.runs.run_record import RunRecord, tell
 from ashep.core.state.world import World
 from ashep.journal.writer import Journal
 from ashep.store.projector import Follower
-from ashep.store.schema import FORM
-from ashep.store.sqlite_reader import is_behind, open_read_only
+from ashep.store.sqlite_reader import FORM, is_behind, open_read_only
 from ashep.store.writer import Store
 from ashep.views.report import report
 from ashep.views.times import stamp
@@ -155,7 +154,7 @@ def test_every_known_issue_has_its_account(state: Path, journal: Journal) -> Non
 
 
 def test_other_keys_of_an_issue_raise_the_form() -> None:
-    """Older rows lack them: raise `FORM` in ashep/store/schema.py, then call `python -m tests.golden.make`."""
+    """Older rows lack them: raise `FORM` in ashep/store/sqlite_reader.py, then call `python -m tests.golden.make`."""
     known = json.loads(golden.KEYS.read_text())
     assert known["form"] == FORM or known["keys"] != golden.row_keys(), "the file is of another form: make it again"
     assert known["form"] != FORM or known["keys"] == golden.row_keys(), "a new or lost key needs another `FORM`"

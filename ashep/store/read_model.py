@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ashep import __version__
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal.lock import Holder, holder
-from ashep.store.sqlite_reader import NAME, is_behind, open_read_only
+from ashep.store.sqlite_reader import NAME, VERSION, is_behind, open_read_only
 
 if TYPE_CHECKING:
     from ashep.store import row_types
@@ -52,10 +51,15 @@ def open_read_model(state: Path, say: Callable[[str], None], patience: float = L
     daemon = holder(state)
     if daemon is not None:
         behind = not _drawn_soon(state, patience)
+        if (version := _meta(state).get("version", VERSION)) != VERSION:
+            why = f"{state / NAME} is of version {version}, and this ashep reads {VERSION}"
+            raise AshepError(
+                f"{why}: restart the daemon that runs here; where it has just begun, wait until it has drawn"
+            )
         yield from _opened(state, daemon, behind)
     elif not any((state / "journal").glob("*.jsonl")):
         yield ReadModel(None, None, False)
-    elif not is_behind(state) and _meta(state).get("version", "").endswith(f"/{__version__}"):
+    elif not is_behind(state):
         yield from _opened(state, None, False)
     else:
         import tempfile  # it brings a lot along, and is seldom needed

@@ -21,9 +21,6 @@ from ashep.core.state.world import World
 from ashep.store import row_types as types
 from ashep.store.issue_row import Row, as_json, time_or_none
 
-FORM = 8
-"""The version of the tables."""
-
 
 class Meta(SQLModel, table=True):
     """Of what the rest is a picture."""

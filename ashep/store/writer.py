@@ -18,7 +18,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 from sqlmodel import SQLModel
 
-from ashep import __version__
 from ashep.core.delivery.workspaces import mode
 from ashep.core.facts.records import Entry, from_json
 from ashep.core.runs.run_record import RunRecord, Tally, changes_what_is_over, run_of, tell
@@ -30,7 +29,6 @@ from ashep.store.projection import CHUNK, NOWHERE, Drawing, JournalSource, Posit
 from ashep.store.schema import (
     ALL,
     FACTS,
-    FORM,
     ISSUES,
     META,
     RUNS,
@@ -46,7 +44,7 @@ from ashep.store.schema import (
     run_row,
     runners_json,
 )
-from ashep.store.sqlite_reader import NAME
+from ashep.store.sqlite_reader import NAME, VERSION
 
 DRAFT = NAME + ".new"
 """Where it is drawn again."""
@@ -257,7 +255,7 @@ class Store:
 
     def _write_meta(self, source: JournalSource, world: World) -> None:
         file, offset, seq, crc = self._position
-        values = {"version": _version(), "instance": source.instance or "", "file": file, "offset": offset}
+        values = {"version": VERSION, "instance": source.instance or "", "file": file, "offset": offset}
         values["findings"] = len(world.findings)
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         values["budgets"], values["providers"] = marks_json(world), outages_json(world)
@@ -321,10 +319,6 @@ def _private(path: Path) -> Path:
     return path
 
 
-def _version() -> str:
-    return f"{FORM}/{__version__}"
-
-
 def _meta(db: Connection) -> dict[str, str]:
     return {str(row["key"]): str(row["value"]) for row in db.execute(select(META)).mappings()}
 
@@ -345,8 +339,8 @@ def _reason(path: Path, source: JournalSource) -> str:
             meta = _meta(db)
             last = db.execute(select(func.max(FACTS.c.seq))).scalar() or 0
             missing = {table.name for table in ALL} - {*inspect(db).get_table_names()}
-        if meta["version"] != _version():
-            return f"it was of version {meta['version']}, this is {_version()}"
+        if meta["version"] != VERSION:
+            return f"it was of version {meta['version']}, this is {VERSION}"
         position = _position(meta)
     except (SQLAlchemyError, sqlite3.Error, KeyError, ValueError) as error:
         return f"it could not be read: {error}"

@@ -17,7 +17,7 @@ from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.journal.writer import Journal
 from ashep.store.issue_row import issue_row
-from ashep.store.schema import FORM
+from ashep.store.sqlite_reader import FORM
 from tests.core.chances import WILD
 from tests.golden.picture import picture
 from tests.golden.story import T0, story
