@@ -15,7 +15,8 @@ import anyio.to_thread
 import pytest
 
 from ashep.adapters.runners.acp import AcpRunner
-from ashep.adapters.runners.acp.mailbox import MARK, MOST_RECORD, parse_object
+from ashep.adapters.runners.acp.mailbox import MARK, MOST_RECORD
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.adapters.sandboxes import registered_processes
 from ashep.adapters.sandboxes.profiles import SandboxProfiles
 from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes

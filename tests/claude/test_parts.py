@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from ashep.adapters.runners.claude import agents, hook, permission_requests, process, settings, transcript, turn_state
-from ashep.adapters.runners.claude.jsonl import LONGEST, Lines, event_of
+from ashep.adapters.runners.claude.jsonl import LONGEST, Lines
 from ashep.adapters.runners.claude.session_store import Before, Process, SessionOptions, SessionStore, session_id
 from ashep.adapters.runners.claude.stream_json import Output
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.adapters.runners.quotas import read_quota, read_time
 from ashep.adapters.system import process_table
 from ashep.core.facts.requests import Asked
@@ -91,7 +92,7 @@ def test_a_line_that_nobody_could_hold_is_passed_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[1]", b"null", b"\xff\xfe", b'{"a":' * 100_000, b"3"])
 def test_what_is_no_object_is_none(line: bytes) -> None:
-    assert event_of(line) is None
+    assert parse_object(line) is None
 
 
 # --- output ----------------------------------------------------------------------------------------------------------

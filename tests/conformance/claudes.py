@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 
 from ashep.adapters.runners.claude import Apart, ClaudeRunner, transcript
-from ashep.adapters.runners.claude.jsonl import event_of
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.adapters.sandboxes.exec import needed
 from ashep.adapters.sandboxes.logins import CLAUDE, Logins
 from ashep.adapters.sandboxes.profiles import SandboxProfiles
@@ -133,7 +133,7 @@ class ClaudeWorld:
     def _written(self, session: str, words: str) -> list[str]:
         file = transcript.file_of(self.config, session)
         lines = file.read_bytes().splitlines() if file is not None else []
-        events = [event for line in lines if (event := event_of(line)) is not None]
+        events = [event for line in lines if (event := parse_object(line)) is not None]
         return [event["uuid"] for event in events if transcript.is_prompt(event) and words in str(event["message"])]
 
     def running(self) -> list[tuple[int, int]]:

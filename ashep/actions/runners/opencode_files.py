@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ashep.actions.doctor_security import CheckLine
-from ashep.adapters.runners.opencode.jsonc import mapping, read_jsonc
+from ashep.adapters.runners.foreign_json import as_object
+from ashep.adapters.runners.opencode.jsonc import read_jsonc
 from ashep.core.policy.permissions import impossible, judge
 from ashep.core.policy.policies import PermissionRule, Policies
 from ashep.core.policy.settings import Settings
@@ -52,10 +53,10 @@ def _read(file: Path) -> Mapping[str, Any]:
 
 def _list_asks(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """List the tools and patterns that a person is asked about."""
-    for holder in (content, *mapping(content.get("agent")).values()):
-        permission = mapping(holder).get("permission")
-        for tool, action in mapping({"*": "ask"} if permission == "ask" else permission).items():
-            patterns = mapping(action) or {"*": action}
+    for holder in (content, *as_object(content.get("agent")).values()):
+        permission = as_object(holder).get("permission")
+        for tool, action in as_object({"*": "ask"} if permission == "ask" else permission).items():
+            patterns = as_object(action) or {"*": action}
             yield from ((tool, pattern) for pattern, word in patterns.items() if word == "ask" and tool and pattern)
 
 

@@ -121,10 +121,10 @@ class Desk:
         """Keep what was said, on the disk, and give what is done about it."""
         beside: Payload = {"plan": _read(text(part(payload, "tool_response"), "filePath")).decode(errors="replace")}
         if event == "SubagentStop":
-            from ashep.adapters.runners.claude.jsonl import event_of  # as below
+            from ashep.adapters.runners.foreign_json import parse_object  # as below
 
             notes = _read(text(payload, "agent_transcript_path").removesuffix(".jsonl") + ".meta.json")
-            beside = event_of(notes) or {}
+            beside = parse_object(notes) or {}
         entry = said(event, payload, beside, text(payload, "session_id") or self.session, self.now())
         if entry is None:
             return HookDecision()
@@ -155,11 +155,12 @@ class Desk:
 
 def size_of(file: Path) -> Size:
     """Give the size of a transcript: of `user` and `assistant` records, since a short prompt makes 150 kB more [22]."""
-    from ashep.adapters.runners.claude.jsonl import Lines, event_of, number, part  # half a second: not at the start
+    from ashep.adapters.runners.claude.jsonl import Lines, number, part  # half a second: not at the start
+    from ashep.adapters.runners.foreign_json import parse_object
 
     held, size = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"), Size()
     for _, line in Lines(file):
-        event = event_of(line) or {}
+        event = parse_object(line) or {}
         if event.get("type") in ("user", "assistant") and event.get("isSidechain") is not True:
             tokens = round(sum(number(part(part(event, "message"), "usage"), name) for name in held))
             size = Size(size.bytes + len(line) + 1, tokens or size.tokens)

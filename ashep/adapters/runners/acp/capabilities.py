@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ashep.adapters.runners.acp.mailbox import as_list, as_object
+from ashep.adapters.runners.foreign_json import as_list, as_object
 from ashep.core.facts.runs import Model
 
 READ_MODES = ("plan", "read-only", "readonly", "read_only", "ask", "architect", "chat")

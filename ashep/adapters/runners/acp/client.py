@@ -12,9 +12,10 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.runners.acp.mailbox import MARK, as_object
+from ashep.adapters.runners.acp.mailbox import MARK
 from ashep.adapters.runners.acp.sandbox import Wrap
 from ashep.adapters.runners.acp.stdio import StdioTransport
+from ashep.adapters.runners.foreign_json import as_object
 from ashep.adapters.sandboxes.bubblewrap import filter_file
 from ashep.adapters.system import process_table
 from ashep.errors import RunnerUnavailable

@@ -13,10 +13,9 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
 
+from ashep.adapters.runners.foreign_json import JsonObject, parse_object
 from ashep.adapters.system import process_table
-from ashep.core.text import read_json
 from ashep.journal import durable_io
 
 MOST_RECORD = 8 * 1024 * 1024
@@ -39,26 +38,6 @@ APART = "apart"
 
 _STANDS = "acp"
 
-Json = dict[str, Any]
-
-
-def as_object(value: object) -> Json:
-    """Somebody else's JSON where an object should stand; empty where none does."""
-    return cast("Json", value) if isinstance(value, dict) else {}
-
-
-def as_list(value: object) -> list[Any]:
-    """The same of a list."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def parse_object(text: bytes) -> Json | None:
-    """Read somebody else's JSON; None: it is no object."""
-    with suppress(ValueError, RecursionError):
-        parsed = read_json(text)
-        return cast("Json", parsed) if isinstance(parsed, dict) else None
-    return None
-
 
 class Mailbox:
     """One session's folder. All of it blocks."""
@@ -72,7 +51,7 @@ class Mailbox:
         for folder in (self.path, self.inbox, self.turns, self.questions):
             durable_io.make_folder(folder)
 
-    def read(self, name: str) -> Json | None:
+    def read(self, name: str) -> JsonObject | None:
         """What a file holds; None: it is not there, or no JSON object."""
         with suppress(OSError, ValueError), durable_io.opened(self.path / name) as file:
             return parse_object(file.read(MOST_FILE))
@@ -141,9 +120,9 @@ class Mailbox:
         if size > MOST_RECORD:
             path.rename(self.path / "record.1.jsonl")
 
-    def tail(self, size: int) -> list[Json]:
+    def tail(self, size: int) -> list[JsonObject]:
         """The last entries of the record, of about so many bytes; what is no entry is left out."""
-        found, left = list[Json](), size
+        found, left = list[JsonObject](), size
         for name in ("record.jsonl", "record.1.jsonl"):
             with suppress(OSError), durable_io.opened(self.path / name) as file:
                 end = file.seek(0, os.SEEK_END)

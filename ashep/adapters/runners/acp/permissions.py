@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ashep.adapters.runners.acp.mailbox import as_list, as_object
+from ashep.adapters.runners.foreign_json import as_list, as_object
 from ashep.core.facts.requests import MOST, cut
 from ashep.core.policy.permissions import PROTECTED, SECRETS, fitting, judge, matches
 from ashep.core.policy.policies import PermissionRule

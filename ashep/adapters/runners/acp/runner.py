@@ -22,7 +22,8 @@ from ashep.adapters.runners.acp import activity as signs
 from ashep.adapters.runners.acp import capabilities, sandbox
 from ashep.adapters.runners.acp import mailbox as places
 from ashep.adapters.runners.acp.client import LONGEST_START
-from ashep.adapters.runners.acp.mailbox import LIMITS, Json, Mailbox
+from ashep.adapters.runners.acp.mailbox import LIMITS, Mailbox
+from ashep.adapters.runners.foreign_json import JsonObject
 from ashep.adapters.runners.quotas import read_quota
 from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.sandboxes.session_sandboxes import GONE, SessionSandboxes
@@ -99,7 +100,7 @@ class AcpRunner:
         self._modes, self._models, self._idle = dict(mode or {}), tuple(models), idle
         self._redaction, self._quarters = redaction or Redaction(), quarters
         self._start = self._patience = start_timeout.total_seconds()
-        self._about: Json | None = None
+        self._about: JsonObject | None = None
         self._started = False
         self._starting = anyio.Lock()
         self._watch = signs.ActivityMonitor(folder)
@@ -133,7 +134,7 @@ class AcpRunner:
         real = Path(found).resolve()
         return [*self._command, str(real), real.stat().st_mtime_ns, real.stat().st_size]
 
-    async def _probe(self) -> Json:
+    async def _probe(self) -> JsonObject:
         """Ask the agent; what another life of ours was told of the same program stands in a file."""
         own = Mailbox(self._folder)
         of = await _blocking(self._program)
@@ -145,7 +146,7 @@ class AcpRunner:
             done = await programs.run(
                 argv, cwd=self._folder, env=self._environ, timeout=self._patience, patience=_KEEPERS
             )
-            found = cast("Json", read_json(done.stdout))
+            found = cast("JsonObject", read_json(done.stdout))
         except ProgramTimedOut:
             waited, self._patience = self._patience, min(self._patience * 2, LONGEST_START)
             why = f"{self._name} did not say within {waited:g} s what it can do"
@@ -341,7 +342,7 @@ class AcpRunner:
             "incomplete" if turn.get("state") == "sent" else "stored", _dead(str(turn.get("keeper"))), people=people
         )
 
-    def _finished(self, turn: Json, ours: frozenset[str]) -> Turn:
+    def _finished(self, turn: JsonObject, ours: frozenset[str]) -> Turn:
         error = self._redact(str(turn["error"])) if turn.get("error") else None
         cut = turn.get("cut") is True or (error is not None and _CUT.search(error) is not None)
         error = None if cut else error
@@ -365,7 +366,7 @@ class AcpRunner:
             agent_message_at=_time_of(turn.get("heard")),
         )
 
-    def _people(self, turn: Json, ours: frozenset[str]) -> tuple[str, ...]:
+    def _people(self, turn: JsonObject, ours: frozenset[str]) -> tuple[str, ...]:
         return tuple(str(one) for one in turn.get("people", []) if one not in ours)
 
     async def life(self, session: str) -> Life:
@@ -452,7 +453,7 @@ class AcpRunner:
     def signs(self) -> AsyncIterator[Sign]:
         return self._watch.listen()
 
-    def _told(self) -> Json:
+    def _told(self) -> JsonObject:
         if not self._started or self._about is None:
             raise RunnerUnavailable(f"{self._name} was not started")
         return self._about

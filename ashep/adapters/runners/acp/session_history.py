@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ashep.adapters.runners.acp.mailbox import as_list, as_object
+from ashep.adapters.runners.foreign_json import as_list, as_object
 
 _KEY = re.compile(r"<!-- ashep:([\w.-]+) -->")
 _OWN = re.compile(

@@ -36,9 +36,10 @@ from ashep.adapters.runners.acp.client import (
     UnknownMethod,
     end_left,
 )
-from ashep.adapters.runners.acp.mailbox import LIMITS, MARK, Json, Mailbox, as_list, as_object, named
+from ashep.adapters.runners.acp.mailbox import LIMITS, MARK, Mailbox, named
 from ashep.adapters.runners.acp.sandbox import wrapped
 from ashep.adapters.runners.acp.session_history import SessionHistory, keyed, words_of
+from ashep.adapters.runners.foreign_json import JsonObject, as_list, as_object
 from ashep.adapters.system import process_table
 from ashep.core.facts.runs import Model
 from ashep.core.policy.policies import PermissionRule
@@ -59,7 +60,7 @@ _LOST = "SessionLost: the agent does not have the session's history any more"
 @dataclass(slots=True)
 class _Turn:
     message: str
-    state: Json
+    state: JsonObject
     sent: bool = False
     cancelled: bool = False
     text: str = ""
@@ -82,9 +83,9 @@ class SessionHost:
         self._id, self._offer, self._cost = "", SessionCapabilities(), 0.0
         self._turn: _Turn | None = None
         self._replay: SessionHistory | None = None
-        self._calls = dict[str, Json]()
+        self._calls = dict[str, JsonObject]()
         self._allowed = set[str]()
-        self._waiting = dict[str, tuple[anyio.Event, Json]]()
+        self._waiting = dict[str, tuple[anyio.Event, JsonObject]]()
         self._asked, self._ends = 0, False
 
     # --- the folder -----------------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ class SessionHost:
     def _take(self, name: str, group: anyio.abc.TaskGroup) -> None:
         kind, _, what = name.removesuffix(".json").partition(".")
         if kind == "answer":
-            event, given = self._waiting.get(what) or (None, Json())
+            event, given = self._waiting.get(what) or (None, JsonObject())
             given |= self._folder.read(f"in/{name}") or {}
             self._folder.remove(f"questions/{what}.json")
             self._folder.remove(f"in/{name}")
@@ -182,7 +183,7 @@ class SessionHost:
         group.start_soon(self._play, self._turn, prompt)
         return None
 
-    async def _play(self, turn: _Turn, prompt: Json) -> None:
+    async def _play(self, turn: _Turn, prompt: JsonObject) -> None:
         try:
             agent = await self._ready(turn)
             turn.state["ready"] = True
@@ -300,7 +301,7 @@ class SessionHost:
         self._offer, turn.state["cost_before"] = read_offer(answer), self._cost
         return agent
 
-    def _turns(self) -> list[Json]:
+    def _turns(self) -> list[JsonObject]:
         return [self._folder.read(f"turns/{name}") or {} for name in self._folder.names("turns")]
 
     def _person(self, turn: _Turn, message: str, person: str) -> None:
@@ -309,7 +310,7 @@ class SessionHost:
             state["people"] = [*state.get("people", []), person]
             self._folder.write(f"turns/{message}.json", state)
 
-    async def _choose(self, agent: AgentProcess, prompt: Json) -> None:
+    async def _choose(self, agent: AgentProcess, prompt: JsonObject) -> None:
         named, configured = prompt.get("model"), cast("Mapping[str, str]", self._session.get("modes") or {})
         model = Model(*cast("list[str]", named)) if named else None
         wanted = (
@@ -326,7 +327,7 @@ class SessionHost:
                 await agent.ask(f"session/set_{what}", {"sessionId": self._id, f"{what}Id": value})
             choice.current = value
 
-    def _hear(self, params: Json) -> None:
+    def _hear(self, params: JsonObject) -> None:
         told, turn = as_object(params.get("update")), self._turn
         if params.get("sessionId") != self._id:
             return None
@@ -353,7 +354,7 @@ class SessionHost:
             self._note({"k": kind})
         return None
 
-    def _hear_tool(self, told: Json, turn: _Turn | None) -> None:
+    def _hear_tool(self, told: JsonObject, turn: _Turn | None) -> None:
         ident = str(told.get("toolCallId"))
         if ident not in self._calls and turn is not None:
             turn.text = ""
@@ -373,7 +374,7 @@ class SessionHost:
                 self._ended(turn, f"ReaderWrote: {title} changed a file unasked in a session that may only read")
                 self._folder.write(f"in/cancel.{turn.message}", {})
 
-    def _note(self, entry: Json) -> None:
+    def _note(self, entry: JsonObject) -> None:
         with suppress(OSError):
             self._folder.record(entry)
 
@@ -416,7 +417,7 @@ class SessionHost:
         if len(self._waiting) >= _OPEN:
             return "deny", "too much is asked at once"
         self._asked += 1
-        ident, event, given = f"per_{self._me}.{self._asked}", anyio.Event(), Json()
+        ident, event, given = f"per_{self._me}.{self._asked}", anyio.Event(), JsonObject()
         self._waiting[ident] = event, given
         question = {"tool": asks.tool, "patterns": asks.patterns, "detail": asks.detail, "keeper": self._me}
         self._folder.write(f"questions/{ident}.json", question)
@@ -429,7 +430,7 @@ class SessionHost:
         return str(given.get("verdict", "deny")), str(given.get("message") or "it was denied")
 
 
-def _chosen(options: object, said: str) -> Json:
+def _chosen(options: object, said: str) -> JsonObject:
     """The option that says so once; where there is none, none is chosen."""
     wanted = {"allow": "allow_once", "deny": "reject_once"}.get(said)
     for one in map(as_object, as_list(options)):
@@ -453,7 +454,7 @@ def _write(directory: Path, path: str, content: str) -> None:
         os.close(folder)
 
 
-async def probe(directory: Path, command: Sequence[str]) -> Json:
+async def probe(directory: Path, command: Sequence[str]) -> JsonObject:
     """What an agent can do. Raises AgentFailed."""
 
     async def nothing(method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:

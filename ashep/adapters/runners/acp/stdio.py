@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from ashep.adapters.runners.acp.mailbox import as_object, parse_object
+from ashep.adapters.runners.foreign_json import as_object, parse_object
 
 LONGEST = 16 * 1024 * 1024
 """Bytes of one message; a longer one is passed over, as is whatever is no message."""

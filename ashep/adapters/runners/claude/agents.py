@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
+
+from ashep.adapters.runners.foreign_json import as_list, as_object
 
 BUILT_IN = ("claude", "Explore", "general-purpose", "Plan")
 """What 2.1.330 has of itself."""
@@ -53,9 +55,7 @@ def _listed(name: str, head: Mapping[str, Any]) -> AgentDefinition:
 
 
 def _words(given: object) -> frozenset[str]:
-    words = (
-        given.split(",") if isinstance(given, str) else cast("list[object]", given) if isinstance(given, list) else []
-    )
+    words = given.split(",") if isinstance(given, str) else as_list(given)
     return frozenset(str(one).strip() for one in words)
 
 
@@ -87,6 +87,5 @@ def _split(said: str) -> tuple[dict[str, Any], str]:
     if first.strip() or not mark or not end:
         return {}, said.strip()
     with suppress(yaml.YAMLError):
-        found = yaml.safe_load(head)
-        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}, body.lstrip("-").strip()
+        return as_object(yaml.safe_load(head)), body.lstrip("-").strip()
     return {}, body.lstrip("-").strip()

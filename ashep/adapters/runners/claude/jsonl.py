@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
 
-from ashep.core.text import read_json
+from ashep.adapters.runners.foreign_json import JsonObject, as_list, as_object
 from ashep.journal import durable_io
 from ashep.ports.runner import bound_amount
 
@@ -21,7 +20,9 @@ MOST = 1024**3
 
 _CHUNK = 256 * 1024
 
-Event = dict[str, Any]
+_USED = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+
+Event = JsonObject
 
 
 class Lines:
@@ -63,34 +64,19 @@ class Lines:
             self._rest, self._skips = b"", True
 
 
-def event_of(line: bytes) -> Event | None:
-    """The object of a line; None: it holds none."""
-    with suppress(ValueError, RecursionError):
-        found = read_json(line)
-        return cast("Event", found) if isinstance(found, dict) else None
-    return None
-
-
 def part(event: Event, name: str) -> Event:
     """The object that an object holds under a name; an empty one where there is none."""
-    found = event.get(name)
-    return cast("Event", found) if isinstance(found, dict) else {}
+    return as_object(event.get(name))
 
 
 def parts(event: Event, name: str) -> list[Event]:
     """The objects in the list that an object holds under a name."""
-    found = event.get(name)
-    return (
-        [cast("Event", one) for one in cast("list[object]", found) if isinstance(one, dict)]
-        if isinstance(found, list)
-        else []
-    )
+    return [entry for entry in as_list(event.get(name)) if isinstance(entry, dict)]
 
 
 def strings(event: Event, name: str) -> list[str]:
     """The texts in the list that an object holds under a name."""
-    found = event.get(name)
-    return [one for one in cast("list[object]", found) if isinstance(one, str)] if isinstance(found, list) else []
+    return [entry for entry in as_list(event.get(name)) if isinstance(entry, str)]
 
 
 def text(event: Event, name: str) -> str:
@@ -110,3 +96,9 @@ def time_of(event: Event) -> datetime | None:
 def number(event: Event, name: str) -> float:
     """The number that an object holds under a name."""
     return bound_amount(event.get(name))
+
+
+def count_tokens(event: Event) -> int:
+    """The tokens that an event sums up for its session, of all models."""
+    used = part(event, "modelUsage")
+    return round(sum(number(part(used, model), name) for model in used for name in _USED))

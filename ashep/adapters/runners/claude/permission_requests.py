@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
-from ashep.adapters.runners.claude.jsonl import Event, event_of, parts, strings, text
+from ashep.adapters.runners.claude.jsonl import Event, parts, strings, text
 from ashep.adapters.runners.claude.session_store import Attempt
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.core.facts.requests import MOST, Answers, Asked, Request, RequestKind, Verdict, cut
 from ashep.journal import durable_io
 from ashep.redaction import Redaction
@@ -63,7 +64,7 @@ def answer(attempt: Attempt, name: str, kind: RequestKind, verdict: Verdict, ans
 
 def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:
     with suppress(OSError), durable_io.opened(attempt.folder / "asks" / name) as file:
-        return event_of(redaction.data(file.read(_BIGGEST)))
+        return parse_object(redaction.data(file.read(_BIGGEST)))
     return None
 
 

@@ -18,8 +18,9 @@ from typing import IO
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.runners.claude.jsonl import event_of, text
+from ashep.adapters.runners.claude.jsonl import text
 from ashep.adapters.runners.claude.session_store import Attempt, Process
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.adapters.system import process_table
 from ashep.errors import RunnerUnavailable
 from ashep.journal import durable_io
@@ -172,7 +173,7 @@ def strangers(config: Path, sessions: Sequence[str]) -> dict[str, bool]:
     with suppress(OSError):
         for file in islice((config / "sessions").glob("*.json"), _ENTRIES):
             with suppress(OSError, ValueError), durable_io.opened(file) as opened:
-                entry = event_of(opened.read(_ENTRY)) or {}
+                entry = parse_object(opened.read(_ENTRY)) or {}
                 session, began = text(entry, "sessionId"), int(entry.get("procStart") or 0)
                 pid = process_table.outside(int(entry.get("pid") or 0), began) if session in sessions else 0
                 if pid and not _ours(pid):

@@ -22,8 +22,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ashep.adapters.runners.claude.jsonl import Event, event_of, text
+from ashep.adapters.runners.claude.jsonl import Event, text
 from ashep.adapters.runners.claude.session_store import Attempt, SessionStore
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.adapters.system.http_server import Connection, Server
 from ashep.request_guard import HEAD, refusal
 
@@ -72,7 +73,7 @@ class Gate:
         why = "this is no turn of ours"
         if (attempt := await anyio.to_thread.run_sync(self._attempt, name, secret)) is not None:
             with anyio.fail_after(HEAD):
-                event = event_of(await request.body()) or {}
+                event = parse_object(await request.body()) or {}
             why = await self._open(attempt, event)
         return JSONResponse({"decision": "block", "reason": why} if why else {}, headers=_CLOSE)
 

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from ashep.adapters.runners.claude import agents, hook, permission_requests, process, settings, transcript, turn_state
 from ashep.adapters.runners.claude.activity import IDLE, LOOK, TOOLS, ActivityMonitor, SessionActivity
-from ashep.adapters.runners.claude.jsonl import event_of, part, text
+from ashep.adapters.runners.claude.jsonl import part, text
 from ashep.adapters.runners.claude.sandbox import Apart, starts
 from ashep.adapters.runners.claude.session_reader import Readings
 from ashep.adapters.runners.claude.session_store import (
@@ -27,6 +27,7 @@ from ashep.adapters.runners.claude.session_store import (
     SessionStore,
     session_id,
 )
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.adapters.runners.quotas import read_quota
 from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.sandboxes.session_sandboxes import GONE
@@ -194,7 +195,7 @@ class ClaudeRunner:
     def check_login(self) -> None:
         """Raise `RunnerUnauthorized` where nobody is logged in, which the program says at a prompt only. Blocks."""
         given = self._config / "settings.json"
-        own = (event_of(given.read_bytes()) or {}) if given.is_file() else {}
+        own = (parse_object(given.read_bytes()) or {}) if given.is_file() else {}
         named = any(self._environ.get(name) or text(part(own, "env"), name) for name in _LOGINS)
         if not (named or text(own, "apiKeyHelper") or (self._config / ".credentials.json").is_file()):
             raise RunnerUnauthorized("Claude Code is not logged in: run `claude`, or set ANTHROPIC_API_KEY")

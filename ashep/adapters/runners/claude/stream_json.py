@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from ashep.adapters.runners.claude import provider_errors
-from ashep.adapters.runners.claude.jsonl import Event, Lines, event_of, number, part, parts, strings, text, time_of
+from ashep.adapters.runners.claude.jsonl import Event, Lines, count_tokens, number, part, parts, strings, text, time_of
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.core.facts.runs import Refusal
 from ashep.core.resources.providers import ABORTED
 from ashep.ports.runner import MOST_TEXT, STOPPED
@@ -20,7 +21,6 @@ _USAGE = (b'"type":"message_start"', b'"type":"message_delta"')
 _HEAD = 512  # bytes in which a piece says what it is
 _SYNTHETIC = "<synthetic>"
 _SPENT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_USED = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 _SAID = 4000  # characters of an error that are kept
 _CALLS = 200  # calls at work that are kept
 _CUT_ERROR, _CUT_REASON = "max_output_tokens", "max_turns"
@@ -73,7 +73,7 @@ class Output:
         for _, line in self._lines:
             if line.startswith(_PIECE) and not any(word in line[:_HEAD] for word in _USAGE):
                 self.retry = None
-            elif (event := event_of(line)) is not None:
+            elif (event := parse_object(line)) is not None:
                 self._hear(event)
 
     @property
@@ -176,7 +176,6 @@ class Output:
 
     def _end(self, event: Event) -> None:
         said = text(event, "result") or "\n".join(strings(event, "errors"))
-        used = part(event, "modelUsage")
         self.retry = None
         self._calls.clear()
         self.result = Result(
@@ -186,5 +185,5 @@ class Output:
             said=said[-_SAID:],
             status=int(number(event, "api_error_status")) or None,
             cost=number(event, "total_cost_usd"),
-            tokens=round(sum(number(part(used, model), name) for model in used for name in _USED)),
+            tokens=count_tokens(event),
         )

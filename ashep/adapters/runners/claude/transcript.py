@@ -12,7 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ashep.adapters.runners.claude.jsonl import Event, Lines, event_of, number, part, parts, text, time_of
+from ashep.adapters.runners.claude.jsonl import Event, Lines, count_tokens, number, part, parts, text, time_of
+from ashep.adapters.runners.foreign_json import parse_object
 from ashep.journal import durable_io
 
 _OWN = ("<task-notification>", "[Request interrupted", "Continue from where you left off", "<local-command-")
@@ -23,8 +24,6 @@ _OTHERS = frozenset({"system", "task_notification", "task-notification"})
 
 _TAIL = 8 * 1024 * 1024
 """Bytes of a transcript's end that are read for its text: the system prompt is recorded several times [22]."""
-
-_USED = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
 class UserMessage(NamedTuple):
@@ -86,14 +85,13 @@ class Transcript:
         for offset, line in self._lines:
             if offset == 0:
                 self.written, self.states = [], []
-            if b'"user"' in line and (event := event_of(line)) is not None and is_prompt(event):
+            if b'"user"' not in line and b'"cost-state"' not in line:
+                continue
+            event = parse_object(line) or {}
+            if is_prompt(event):
                 self.written.append(UserMessage(text(event, "uuid"), offset, time_of(event)))
-            elif (
-                b'"cost-state"' in line and (event := event_of(line)) is not None and event.get("type") == "cost-state"
-            ):
-                used = part(event, "modelUsage")
-                tokens = sum(number(part(used, model), name) for model in used for name in _USED)
-                self.states.append((offset, Spent(number(event, "totalCostUSD"), round(tokens))))
+            elif event.get("type") == "cost-state":
+                self.states.append((offset, Spent(number(event, "totalCostUSD"), count_tokens(event))))
 
     def left(self, since: int, uuid: str) -> Spent | None:
         """What the session had used up where the process ended that was begun at a place for this prompt of ours; None:
@@ -143,7 +141,7 @@ def tail(file: Path, limit: int) -> str:
         for line in opened:
             if b'"user"' not in line and b'"assistant"' not in line:
                 continue
-            event = event_of(line)
+            event = parse_object(line)
             if event is None or event.get("isSidechain") is True:
                 continue
             if event.get("type") == "assistant" or is_prompt(event):

@@ -13,7 +13,8 @@ from typing import get_args
 
 import anyio.to_thread
 
-from ashep.adapters.runners.opencode.jsonc import mapping, read_jsonc
+from ashep.adapters.runners.foreign_json import as_object
+from ashep.adapters.runners.opencode.jsonc import read_jsonc
 from ashep.adapters.sandboxes.bubblewrap import BindMount, Bubblewrap
 from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.profiles import SandboxProfile, SandboxProfiles
@@ -218,8 +219,8 @@ def _merged(content: str, extra: Mapping[str, object]) -> str:
     """Add to what the user's environment says to OpenCode. Raises `ServerNotStarted` where that is none."""
     try:
         settings = json.loads(content or "{}")
-        servers = {**mapping(settings.get("mcp"))}
-        servers |= {name: {**mapping(servers.get(name)), **mapping(one)} for name, one in mapping(extra["mcp"]).items()}
+        servers = as_object(settings.get("mcp"))
+        servers |= {name: as_object(servers.get(name)) | more for name, more in as_object(extra["mcp"]).items()}
         return json.dumps({**settings, **extra, "mcp": servers})
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         why = f"OPENCODE_CONFIG_CONTENT is not JSON with an object, and judges need more in it: {error}"
@@ -239,12 +240,12 @@ def _moved(environ: Mapping[str, str], base: Path, content: str) -> dict[str, ob
     servers = dict[str, dict[str, object]]()
     for name, text in [*((str(one), one.read_text(errors="replace")) for one in files if one.is_file()), ("", content)]:
         try:
-            named = mapping(read_jsonc(text).get("mcp") if "mcp" in text else None)
+            named = as_object(read_jsonc(text).get("mcp") if "mcp" in text else None)
         except (ValueError, RecursionError) as error:
             why = f"{name or 'OPENCODE_CONFIG_CONTENT'} may name programs, and is not JSON with an object: {error}"
             raise ServerNotStarted(why) from error
         for server, one in named.items():
-            servers[server] = {**servers.get(server, {}), **mapping(one)}
+            servers[server] = {**servers.get(server, {}), **as_object(one)}
     moved = dict[str, object]()
     for server, one in servers.items():
         if one.get("type") == "local":
