@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from ashep.adapters.beads.command import Bd
 from ashep.adapters.beads.schema import JournalLine, Truncated
+from ashep.adapters.system.filesystems import FileIdentity, identify_file
 from ashep.errors import TrackerError
 
 _LOOK = 0.1
@@ -35,7 +36,6 @@ _RECHECK = 5.0  # seconds after which their content is compared, whatever their 
 
 _PATIENCE = (1.0, 30.0)  # seconds between restarts of the journal's reader, first and longest
 _LINE = 16 * 1024 * 1024  # bytes; a line of the journal holds a whole issue
-_Date = tuple[int, int, int]
 
 
 class Manifest:
@@ -44,21 +44,20 @@ class Manifest:
     def __init__(self, database: Path) -> None:
         self._database = database
         self._known: str | None = None
-        self._dates: tuple[_Date | None, ...] = ()
+        self._dates: list[FileIdentity] = []
         self._foreign = False
 
-    @property
-    def folders(self) -> list[Path]:
-        """The folders that hold a manifest; none where the database is not an embedded one."""
-        return sorted(path.parent for path in self._database.glob("*/.dolt/noms/manifest"))
+    def _find(self) -> list[Path]:
+        """Return the manifests; none where the database is not an embedded one."""
+        return sorted(self._database.glob("*/.dolt/noms/manifest"))
 
-    def _read(self) -> tuple[str, tuple[_Date | None, ...]]:
+    def _read(self) -> tuple[str, list[FileIdentity]]:
         """Give what the manifests hold; and their dates, which are read before, so that what comes between is seen."""
-        digest, folders = hashlib.sha256(), self.folders
-        dates = tuple(map(_date, folders))
-        for folder in folders:
+        digest, files = hashlib.sha256(), self._find()
+        dates = [*map(identify_file, files)]
+        for file in files:
             with suppress(OSError):  # bd replaces the file; one that is missing now is back at the next look
-                digest.update(folder.joinpath("manifest").read_bytes())
+                digest.update(file.read_bytes())
         return digest.hexdigest(), dates
 
     async def before_write(self) -> None:
@@ -70,51 +69,33 @@ class Manifest:
         """Note how our write left the store."""
         self._known, self._dates = await anyio.to_thread.run_sync(self._read)
 
-    async def start(self) -> None:
-        """Take the present state as known."""
-        await self.after_write()
-        self._foreign = False
-
-    async def changed(self) -> bool:
-        """Say whether something changed that our writes don't explain; asked again, it says no."""
-        before = self._known
-        await self.after_write()
-        changed, self._foreign = self._foreign or (before is not None and self._known != before), False
-        return changed
-
-    def _stirs(self, folders: list[Path]) -> bool:
+    def _stirs(self, files: list[Path]) -> bool:
         """Wait a while for dates other than those that are known, and say whether there are. It blocks, in a thread."""
         for _ in range(_LOOKS):
             time.sleep(_LOOK)  # noqa: TID251 - in a thread of its own; it decides nothing
-            if tuple(map(_date, folders)) != self._dates:
+            if [*map(identify_file, files)] != self._dates:
                 return True
         return False
 
     async def changes(self, bd: Bd) -> AsyncGenerator[None]:
         """Yield after each change that our own writes don't explain. Ends at once where there is no manifest."""
-        folders = await anyio.to_thread.run_sync(lambda: self.folders)
-        if not folders:
+        files = await anyio.to_thread.run_sync(self._find)
+        if not files:
             return
         async with bd.lock:
-            await self.start()
+            await self.after_write()
         due = anyio.current_time() + _RECHECK
         while True:
-            stirred = await anyio.to_thread.run_sync(self._stirs, folders, abandon_on_cancel=True)
+            stirred = await anyio.to_thread.run_sync(self._stirs, files, abandon_on_cancel=True)
             if not (stirred or self._foreign) and anyio.current_time() < due:
                 continue
             due = anyio.current_time() + _RECHECK
             async with bd.lock:  # a write of ours that is under way is ours until it has ended
-                changed = await self.changed()
+                before = self._known
+                await self.after_write()
+                changed, self._foreign = self._foreign or self._known != before, False
             if changed:
                 yield
-
-
-def _date(folder: Path) -> _Date | None:
-    """Say what tells a manifest from the one before: bd puts another file in its place."""
-    with suppress(OSError):
-        found = folder.joinpath("manifest").stat()
-        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
-    return None
 
 
 class EventFeed:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from ashep.adapters.beads.json_stream import Rows
 from ashep.adapters.beads.schema import CallError, Version
 from ashep.adapters.system import process_table, programs
+from ashep.adapters.system.filesystems import identify_file
 from ashep.core.text import clean
 from ashep.errors import (
     AshepError,
@@ -168,7 +169,7 @@ class Bd:
     def _program(self) -> tuple[object, ...]:
         """Say by what is on the disk which program answers: another one stands there where this differs."""
         found = [programs.find(self._command[0]), *map(self.project.joinpath, self._command[1:])]
-        return tuple((path, _as_it_is(path)) for path in found if path is not None)
+        return tuple((path, identify_file(path)) for path in found if path is not None)
 
     async def _persist(self, subcommand: str, call: Callable[[], Awaitable[_T]]) -> _T:
         """Make a call. A read that failed is made again at once, but for one that took long: that was dear enough."""
@@ -277,14 +278,6 @@ class Bd:
             raise TrackerUnavailable(str(error)) from error
         self._worked = self._worked or done.returncode == 0
         return programs.Finished(done.returncode, self._redaction.data(done.stdout), self._redaction.data(done.stderr))
-
-
-def _as_it_is(file: Path) -> tuple[int, ...]:
-    """Say what tells a file, behind all links, from another one in its place; nothing where there is none."""
-    with suppress(OSError, ValueError):  # a word of the command line that is no file's name
-        found = file.stat()
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return ()
 
 
 def parse(model: type[_M], finished: programs.Finished) -> _M:

@@ -1,7 +1,11 @@
-"""On which file system a folder is: one that other machines share keeps locks, flushes and renames in its own way."""
+"""On which file system a folder is: one that other machines share keeps locks, flushes and renames in its own way.
+
+And what tells a file from another one in its place.
+"""
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 MOUNTS = Path("/proc/self/mountinfo")
@@ -11,6 +15,16 @@ _NETWORK = re.compile(
     r"|fuse\.(?:sshfs|glusterfs|ceph|davfs2?|s3fs|rclone|gcsfuse|mfs|juicefs))"
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")
+
+FileIdentity = tuple[int, ...]
+
+
+def identify_file(file: Path) -> FileIdentity:
+    """Return what tells a file, behind all links, from what stood or stands in its place; empty: there is none."""
+    with suppress(OSError, ValueError):  # what is no file's name
+        status = file.stat()
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return ()
 
 
 def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str:

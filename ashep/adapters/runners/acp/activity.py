@@ -12,6 +12,7 @@ import anyio.to_thread
 from ashep.adapters.runners.acp import mailbox as places
 from ashep.adapters.runners.acp.mailbox import Mailbox
 from ashep.adapters.system import process_table
+from ashep.adapters.system.filesystems import identify_file
 from ashep.core.facts.runs import Life
 from ashep.journal import durable_io
 from ashep.ports.runner import Sign
@@ -75,7 +76,10 @@ class ActivityMonitor:
         for session in self.alive():
             own = Mailbox(self._sessions / session)
             if places.lives(own.keeper()):
-                found[session] = (_state(own.path / "record.jsonl"), (_state(own.turns), _state(own.questions)))
+                found[session] = (
+                    identify_file(own.path / "record.jsonl"),
+                    (identify_file(own.turns), identify_file(own.questions)),
+                )
             elif not own.path.is_dir():
                 (self._alive / session).unlink(missing_ok=True)
             else:
@@ -116,10 +120,3 @@ class ActivityMonitor:
         self._used[session] = now, used
         ticks = os.sysconf("SC_CLK_TCK")
         return before is not None and used - before[1] > _BUSY * ticks * max(now - before[0], 0.1)
-
-
-def _state(path: Path) -> object:
-    with suppress(OSError):
-        found = path.stat()
-        return found.st_ino, found.st_mtime_ns, found.st_size
-    return None
