@@ -107,10 +107,7 @@ class BeadsAnnotations:
             f"--metadata={_json(fresh.metadata)}",
             *([f"--acceptance={fresh.acceptance}"] if fresh.acceptance else []),
             *([f"--labels={','.join(map(csv, fresh.labels))}"] if fresh.labels else []),
-            *(
-                f"--deps={_KINDS.get(dependency.type, dependency.type)}:{dependency.on}"
-                for dependency in fresh.dependencies
-            ),
+            *(f"--deps={_KINDS.get(edge.type, edge.type)}:{edge.on}" for edge in fresh.dependencies),
             *(["--stdin"] if fresh.description else []),
         ]
         _refuse_long(*flags)
@@ -155,12 +152,10 @@ class BeadsAnnotations:
             rows = await self._bd.rows_of_one(_Row.read, "show", issue)
         except UnknownIssue:
             return None
-        for row in rows:
-            if row.id == issue:
-                if row.left_out:  # what cannot be read whole must not be written back
-                    raise TrackerRefused(f"{issue}: too long to be read: {', '.join(row.left_out)}")
-                return row
-        return None
+        row = next((row for row in rows if row.id == issue), None)
+        if row is not None and row.left_out:  # what cannot be read whole must not be written back
+            raise TrackerRefused(f"{issue}: too long to be read: {', '.join(row.left_out)}")
+        return row
 
     async def _write(
         self, issue: str, flags: list[str], wanted: Mapping[str, JsonValue], stdin: str | None = None

@@ -43,16 +43,16 @@ class _Wanted:
     stamp: Stamp | None = None
     status: str | None = None
     assignee: tuple[str | None] | None = None
-    labels: frozenset[str] = frozenset()
-    without: frozenset[str] = frozenset()
+    labels: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     def shown_by(self, issue: Issue) -> bool:
         return (
             (self.stamp is None or issue.stamp == self.stamp)
             and (self.status is None or issue.status == self.status)
             and (self.assignee is None or issue.assignee == self.assignee[0])
-            and self.labels.issubset(issue.labels)
-            and self.without.isdisjoint(issue.labels)
+            and set(self.labels).issubset(issue.labels)
+            and set(self.without).isdisjoint(issue.labels)
         )
 
 
@@ -166,9 +166,6 @@ class BeadsTracker:
         listed.unread.update((issue, why) for issue, why in unread.items() if issue not in listed.ids)
         return [issue for issue, _ in rows if issue not in hidden]
 
-    async def _rows(self, *arguments: str) -> list[schema.IssueRow]:
-        return await self._bd.rows_of_one(schema.IssueRow.read, *arguments)
-
     async def issue(self, issue: str) -> Seen | None:
         if not ID.fullmatch(issue):
             return None
@@ -184,7 +181,7 @@ class BeadsTracker:
 
     async def _show(self, issue: str) -> list[schema.IssueRow]:
         with suppress(UnknownIssue):
-            return await self._rows("show", issue, "--include-comments")
+            return await self._bd.rows_of_one(schema.IssueRow.read, "show", issue, "--include-comments")
         return []
 
     async def changes(self, issue: str) -> tuple[Change, ...]:
@@ -205,20 +202,12 @@ class BeadsTracker:
 
     async def claim(self, request: ClaimRequest) -> Seen:
         """Claim with bd's own compare-and-set; labels and stamp go with it."""
-        wanted = _Wanted(
-            request.stamp, "in_progress", (self.actor,), frozenset(request.add_labels), frozenset(request.remove_labels)
-        )
+        wanted = _Wanted(request.stamp, "in_progress", (self.actor,), request.add_labels, request.remove_labels)
         return await self._update(request.issue, wanted, "--claim")
 
     async def update(self, update: Update) -> Seen:
         """Write with both guards, which cover labels too because the stamp is a field (facts/beads.md 6)."""
-        wanted = _Wanted(
-            update.stamp,
-            update.status,
-            (update.assignee,),
-            frozenset(update.add_labels),
-            frozenset(update.remove_labels),
-        )
+        wanted = _Wanted(update.stamp, update.status, (update.assignee,), update.add_labels, update.remove_labels)
         return await self._update(
             update.issue,
             wanted,
@@ -258,17 +247,17 @@ class BeadsTracker:
     async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
         """Change the labels in one process."""
         if add or remove:
-            wanted = _Wanted(labels=frozenset(add), without=frozenset(remove))
+            wanted = _Wanted(labels=add, without=remove)
             await self._write(issue, wanted, wanted.shown_by)
 
     async def _write(self, issue: str, wanted: _Wanted, landed: Callable[[Issue], bool], *flags: str) -> Seen:
         """Update an issue, and find out what became of it where bd's answer does not show it."""
         before = await self._known(issue)
-        add = [f"--add-label={csv(label)}" for label in sorted(wanted.labels)]
-        remove = [f"--remove-label={csv(label)}" for label in sorted(wanted.without)]
+        add = [f"--add-label={csv(label)}" for label in sorted(set(wanted.labels))]
+        remove = [f"--remove-label={csv(label)}" for label in sorted(set(wanted.without))]
 
         async def write() -> bool:
-            for row in await self._rows("update", issue, *flags, *add, *remove):
+            for row in await self._bd.rows_of_one(schema.IssueRow.read, "update", issue, *flags, *add, *remove):
                 answer = schema.seen(row)
                 self._read.pop(before.issue.id, None)
                 # only reads show what it lacks
@@ -344,7 +333,7 @@ class BeadsTracker:
             *(["--status=blocked"] if creation.parked else []),
             *(["--stdin"] if new.description else []),
         ]
-        wanted = _Wanted(stamp, "blocked" if creation.parked else "open", labels=frozenset(creation.labels))
+        wanted = _Wanted(stamp, "blocked" if creation.parked else "open", labels=creation.labels)
 
         async def write() -> bool:
             row = parse(schema.IssueRow, await self._bd.call("create", *flags, "--json", stdin=new.description or None))

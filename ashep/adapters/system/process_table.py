@@ -89,14 +89,11 @@ def listeners(port: int) -> set[str] | None:
 
     None: it cannot be told, without /proc.
     """
-    found = dict[str, set[str]]()
-    for address, number, link in _listening():
-        if number == port:
-            found.setdefault(address, set()).add(link)
+    found = [(address, link) for address, number, link in _listening() if number == port]
     if not (NETWORK / "tcp").exists():
         return None
     # who listens at the very address has the connection, and not who listens at all of them
-    exact, others = ({one for name in names for one in found.get(name, ())} for names in (_EXACT, _ALL))
+    exact, others = ({link for address, link in found if address in names} for names in (_EXACT, _ALL))
     return exact or others
 
 
@@ -154,10 +151,7 @@ def abstract_sockets() -> int:
 
 def have(pids: Iterable[int], sockets: set[str]) -> bool:
     """Whether these processes have all of the sockets open."""
-    left = set(sockets)
-    for pid in pids:
-        left.difference_update(list_open_files(pid))
-    return not left
+    return sockets.issubset(link for pid in pids for link in list_open_files(pid))
 
 
 def inside(folder: Path) -> tuple[int, str] | None:
@@ -280,9 +274,8 @@ def outside(pid: int, started: int) -> int:
         return pid
     for one in list_pids():
         with suppress(OSError):
-            if stat(one)[1] == started and lives(
-                one, started
-            ):  # one that has ended keeps its id until somebody asks how
+            # one that has ended keeps its id until somebody asks how
+            if stat(one)[1] == started and lives(one, started):
                 line = next(line for line in Path(f"/proc/{one}/status").read_text().splitlines() if "NSpid" in line)
                 if int(line.split()[-1]) == pid:
                     return one

@@ -308,8 +308,7 @@ async def full_disk(said: str, at: Path) -> str:
 
     Not every program says so: whether the disk of the folder `at` is full, or must not be written to, is looked at.
     """
-    full = says_full(said) or await anyio.to_thread.run_sync(_state_of_disk, at, 0)
-    return _told(full, at) if full else ""
+    return _advise(says_full(said) or await anyio.to_thread.run_sync(_state_of_disk, at, 0), at)
 
 
 async def little_room(at: Path, *, was_little: bool) -> str:
@@ -317,13 +316,13 @@ async def little_room(at: Path, *, was_little: bool) -> str:
 
     `was_little`: it said so at the last look, and more must be free than what it took to say so.
     """
-    little = await anyio.to_thread.run_sync(_state_of_disk, at, 2 * LOW_DISK if was_little else LOW_DISK)
-    return _told(little, at) if little else ""
+    floor = 2 * LOW_DISK if was_little else LOW_DISK
+    return _advise(await anyio.to_thread.run_sync(_state_of_disk, at, floor), at)
 
 
-def _told(full: str, at: Path) -> str:
+def _advise(full: str, at: Path) -> str:
     todo = "make room there, for bytes and for files, or let it be written to; it is tried again"
-    return f"{full}, on the disk of {at}: {todo}"
+    return full and f"{full}, on the disk of {at}: {todo}"
 
 
 def _state_of_disk(folder: Path, floor: int) -> str:

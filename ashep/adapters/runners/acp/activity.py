@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -76,16 +76,12 @@ class ActivityMonitor:
         for session in self.alive():
             own = Mailbox(self._sessions / session)
             if places.lives(own.keeper()):
-                found[session] = (
-                    identify_file(own.path / "record.jsonl"),
-                    (identify_file(own.turns), identify_file(own.questions)),
-                )
-            elif not own.path.is_dir():
-                (self._alive / session).unlink(missing_ok=True)
-            else:
-                with own.door():  # another keeper may be started in this moment
-                    if not places.lives(own.keeper()):
-                        (self._alive / session).unlink(missing_ok=True)
+                record, *asks = map(identify_file, (own.path / "record.jsonl", own.turns, own.questions))
+                found[session] = record, asks
+                continue
+            with own.door() if own.path.is_dir() else nullcontext():  # another keeper may be started in this moment
+                if not places.lives(own.keeper()):
+                    (self._alive / session).unlink(missing_ok=True)
         return found
 
     def life(self, session: str, own: Mailbox, now: float) -> Life:
@@ -104,9 +100,9 @@ class ActivityMonitor:
         if tools and self._works(session, own, now):
             self._signs[session] = now
         quiet = 0.0 if self._since is None else now - max(self._since, self._signs.get(session, 0.0))
-        newest = next(reversed(tools), None)
-        for_ = timedelta(seconds=now - self._tools[session][newest]) if newest is not None else timedelta()
-        return Life(timedelta(seconds=quiet), tools[newest] if newest is not None else None, for_)
+        newest = next(reversed(tools), "")
+        tool_for = timedelta(seconds=now - self._tools[session].get(newest, now))
+        return Life(timedelta(seconds=quiet), tools.get(newest), tool_for)
 
     def _works(self, session: str, own: Mailbox, now: float) -> bool:
         """Whether what the agent has started used the processor since the last look; the agent itself always does."""

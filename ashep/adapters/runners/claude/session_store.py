@@ -114,7 +114,7 @@ class Attempt:
     @property
     def uuid(self) -> str:
         """The prompt's id with Claude Code."""
-        return prompt_uuid(self.session, self.message, self.number)
+        return str(uuid.uuid5(_OURS, f"{self.session}\0{self.message}\0{self.number}"))
 
     @property
     def name(self) -> str:
@@ -136,11 +136,6 @@ class Attempt:
     def before(self) -> Before:
         """What stood in its session before it."""
         return _read(Before, self.folder / "before.json") or Before()
-
-
-def prompt_uuid(session: str, message: str, number: int) -> str:
-    """The id that a prompt has with Claude Code at this attempt."""
-    return str(uuid.uuid5(_OURS, f"{session}\0{message}\0{number}"))
 
 
 class SessionStore:
@@ -207,18 +202,13 @@ class SessionStore:
             names = [name for name in os.listdir(folder) if re.fullmatch(r"[1-9]\d{0,5}", name)]
         return [Attempt(folder / str(n)) for n in sorted(map(int, names))]
 
-    def messages(self, session: str) -> list[str]:
-        """The prompts of a session, by their messages' ids."""
-        if not SESSION.fullmatch(session):
-            return []
-        with suppress(OSError):
-            return sorted(one for one in os.listdir(self._sessions / session / "turns") if MESSAGE.fullmatch(one))
-        return []
-
     def prompts(self, session: str) -> dict[str, str]:
         """The messages of a session's prompts by their ids with Claude Code."""
-        all_attempts = (attempt for message in self.messages(session) for attempt in self.attempts(session, message))
-        return {attempt.uuid: attempt.message for attempt in all_attempts}
+        messages = list[str]()
+        if SESSION.fullmatch(session):
+            with suppress(OSError):
+                messages = sorted(os.listdir(self._sessions / session / "turns"))
+        return {attempt.uuid: name for name in messages for attempt in self.attempts(session, name)}
 
     def add(self, session: str, message: str, number: int) -> Attempt:
         """Begin the folder of an attempt."""

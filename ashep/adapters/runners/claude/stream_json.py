@@ -64,7 +64,9 @@ class Output:
         """What it showed last of a subscription's quota."""
         self.agent_message_at: datetime | None = None
         """When the agent wrote last."""
-        self._text, self._of = "", ""
+        self.text = ""
+        """The text of the last answer, at most its last `MOST_TEXT` characters."""
+        self._of = ""
         self._calls: dict[str, str] = {}
         self._tokens = self._answer = 0
 
@@ -75,11 +77,6 @@ class Output:
                 self.retry = None
             elif (event := parse_object(line)) is not None:
                 self._hear(event)
-
-    @property
-    def text(self) -> str:
-        """The text of the last answer, at most its last `MOST_TEXT` characters."""
-        return self._text
 
     @property
     def tool(self) -> tuple[str, str] | None:
@@ -165,14 +162,14 @@ class Output:
             return
         self.error = text(event, "error")
         if self.error or text(message, "model") == _SYNTHETIC:
-            self._text, self._of = "", ident
+            self.text, self._of = "", ident
             return
         self.retry = None
         self.agent_message_at = time_of(event) or self.agent_message_at
         self.model = text(message, "model") or self.model
         said = "\n".join(text(block, "text") for block in blocks if text(block, "type") == "text")
-        before = self._text if ident and ident == self._of else ""
-        self._text, self._of = (f"{before}\n{said}" if before and said else before or said)[-MOST_TEXT:], ident
+        before = self.text if ident and ident == self._of else ""
+        self.text, self._of = (f"{before}\n{said}" if before and said else before or said)[-MOST_TEXT:], ident
 
     def _end(self, event: Event) -> None:
         said = text(event, "result") or "\n".join(strings(event, "errors"))

@@ -121,8 +121,6 @@ class _Silence:
 class ManagedServer:
     """The server of one state folder, or of a folder of its own."""
 
-    managed = True
-
     def __init__(
         self,
         *,
