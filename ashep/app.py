@@ -152,7 +152,6 @@ async def _work(
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await tracker.aclose()
             await runner.aclose()
-            clock.close()
             systemd.close()
 
 

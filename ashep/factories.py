@@ -36,6 +36,7 @@ from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.profiles import SandboxProfiles
 from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
 from ashep.adapters.system import programs
+from ashep.adapters.system.clock import RealClock
 from ashep.adapters.system.signatures import is_signed
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import yaml_tree
@@ -555,16 +556,12 @@ def _context(
     actor: str,
     timeout: timedelta,
 ) -> Context:
-    if clock is None:
-        from ashep.adapters.system.clock import RealClock  # its library takes long to import, and few need it
-
-        clock = RealClock()
     secrets = redaction or Redaction()
     return Context(
         options=options,
         project=project,
         state=project / FOLDER / "state" / OWN / name,
-        clock=clock,
+        clock=clock or RealClock(),
         actor=actor,
         timeout=timeout,
         secret=partial(_secret, secrets),

@@ -264,4 +264,3 @@ async def _audit(project: Path, state: Path, settings: Settings, told: Told, say
     finally:
         await tracker.aclose()
         await runners.aclose()
-        clock.close()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -53,20 +53,9 @@ AGAIN = 2
 """How often a read that failed is made again before that counts."""
 
 _WRITES = frozenset({"update", "comment", "create", "dep", "heartbeat", "reclaim"})
+_Hook = Callable[[], Awaitable[None]]
 _T = TypeVar("_T")
 _M = TypeVar("_M", bound=BaseModel)
-
-
-class Bystander(Protocol):
-    """Whoever wants to tell our writes from those of others."""
-
-    async def before_write(self) -> None:
-        """Look, just before a write of ours begins."""
-        ...
-
-    async def after_write(self) -> None:
-        """Look, just after a write of ours succeeded."""
-        ...
 
 
 class UnknownIssue(TrackerRefused):
@@ -114,7 +103,8 @@ class Bd:
         self._redaction = redaction
         self.calls: Counter[str] = Counter()
         self.lock = anyio.Lock()
-        self.bystander: Bystander | None = None
+        self.around_writes: tuple[_Hook, _Hook] | None = None
+        """What is called just before a write of ours begins, and just after it succeeded."""
         self._worked = False
         self._version: tuple[tuple[object, ...], str] = (), ""
 
@@ -244,14 +234,14 @@ class Bd:
         if any("\0" in argument for argument in arguments):
             raise TrackerRefused(f"bd {arguments[0]}: a NUL cannot stand on a command line")
         argv = await self.argv(*arguments)
-        told = self.bystander if arguments[0] in _WRITES else None
+        hooks = self.around_writes if arguments[0] in _WRITES else None
         async with self.lock:
             self.calls[arguments[0]] += 1
-            if told is not None:
-                await told.before_write()
+            if hooks is not None:
+                await hooks[0]()
             finished = await self._run(argv, None if stdin is None else stdin.encode(errors="replace"), take)
-            if told is not None and finished.returncode == 0:
-                await told.after_write()
+            if hooks is not None and finished.returncode == 0:
+                await hooks[1]()
         return finished
 
     async def _failed(self, subcommand: str, finished: programs.Finished) -> AshepError:

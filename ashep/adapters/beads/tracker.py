@@ -356,7 +356,7 @@ class BeadsTracker:
             changes = journal.changes()
         else:
             manifest = Manifest(Path(where.database_path or where.path))
-            self._bd.bystander = manifest
+            self._bd.around_writes = manifest.before_write, manifest.after_write
             changes = manifest.changes(self._bd)
         async with aclosing(changes):
             async for _ in changes:

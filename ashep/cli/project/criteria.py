@@ -49,7 +49,6 @@ def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, .
             return await suggest(runner, clock, found, agent, known)
         finally:
             with anyio.CancelScope(shield=True):
-                clock.close()
                 if not as_found:
                     await runner.stop_server()
                 await runner.aclose()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, Field, JsonValue, ValidationError
 
+from ashep.adapters.system.clock import RealClock
 from ashep.errors import AshepError, UsageError
 from ashep.extras.foreman import memory
 from ashep.extras.foreman.history import History, HistoryEntry, Kind, derived, read, since
@@ -55,8 +56,6 @@ def printed_prompt(place: WorkerPaths) -> str:
 
 def clear(place: WorkerPaths) -> str:
     """Let no session be told any more of what was said (`--clear`), and say so; raises `WorkerBusy`."""
-    from ashep.adapters.system.clock import RealClock  # takes long to import
-
     with History.open(place.folder, Redaction(), place.settings.memory.keep) as kept:
         count = len(kept.entries())
         kept.clear(RealClock().now(), "")

@@ -168,38 +168,31 @@ async def listen(client: Client, watch: ActivityMonitor, told: requests.Reported
     The watch is told of every event, and `told` of what is asked. Raises httpx.HTTPError, RunnerUnauthorized or
     RunnerUnavailable where it breaks.
     """
+    last, users = dict[str, float](), dict[str, None]()
     try:
-        async for sign in _listen(client, watch, told):
-            yield sign
+        async with httpx_sse.aconnect_sse(client.stream(), "GET", "/global/event", timeout=SILENCE) as source:
+            check(source.response)
+            watch.stands()
+            yield Sign(None)
+            async for event in source.aiter_sse():
+                if watch.deaf:
+                    return
+                kind, found = _TYPE.search(event.data), _SESSION.search(event.data)
+                if kind is None or found is None or kind[1] in _IGNORED:
+                    continue
+                session, now = found[1], anyio.current_time()
+                watch.sign(session)
+                if kind[1].startswith(_ASKING):
+                    told.hear(kind[1], event.data)
+                if kind[1] == "session.error":
+                    watch.fail(session, event.data)
+                is_persons = _may_be_a_persons(kind[1], event.data, users, watch.prompts.get(session))
+                urgent = is_persons or kind[1] in _URGENT
+                if urgent or now - last.get(session, -_SPACING) >= _SPACING:
+                    last[session] = now
+                    yield Sign(session, urgent)
     finally:
         watch.cut()
-
-
-async def _listen(client: Client, watch: ActivityMonitor, told: requests.ReportedRequests) -> AsyncIterator[Sign]:
-    last: dict[str, float] = {}
-    users: dict[str, None] = {}
-    async with httpx_sse.aconnect_sse(client.stream(), "GET", "/global/event", timeout=SILENCE) as source:
-        check(source.response)
-        watch.stands()
-        yield Sign(None)
-        async for event in source.aiter_sse():
-            if watch.deaf:
-                return
-            kind, found = _TYPE.search(event.data), _SESSION.search(event.data)
-            if kind is None or found is None or kind[1] in _IGNORED:
-                continue
-            session, now = found[1], anyio.current_time()
-            watch.sign(session)
-            if kind[1].startswith(_ASKING):
-                told.hear(kind[1], event.data)
-            if kind[1] == "session.error":
-                watch.fail(session, event.data)
-            urgent = kind[1] in _URGENT
-            urgent = _may_be_a_persons(kind[1], event.data, users, watch.prompts.get(session)) or urgent
-            if not urgent and now - last.get(session, -_SPACING) < _SPACING:
-                continue
-            last[session] = now
-            yield Sign(session, urgent)
 
 
 def _may_be_a_persons(kind: str, event: str, users: dict[str, None], ours: str | None) -> bool:

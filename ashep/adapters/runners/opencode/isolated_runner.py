@@ -465,13 +465,10 @@ class IsolatedRunner:
     async def signs(self) -> AsyncIterator[Sign]:
         into, out = anyio.create_memory_object_stream[Sign](_WAITING)
 
-        async def follow(runner: OpencodeRunner) -> None:
-            async for sign in runner.signs():
-                await into.send(sign)
-
-        async def follow_maker(maker: _Maker, scope: anyio.CancelScope) -> None:
+        async def follow(runner: OpencodeRunner, scope: anyio.CancelScope) -> None:
             with scope:
-                await follow(maker.runner)
+                async for sign in runner.signs():
+                    await into.send(sign)
 
         async def follow_makers() -> None:
             for maker in self._makers.values():
@@ -481,11 +478,11 @@ class IsolatedRunner:
                 for maker in self._makers.values():
                     if maker.up and maker.following is None:
                         maker.following = anyio.CancelScope()
-                        group.start_soon(follow_maker, maker, maker.following)
+                        group.start_soon(follow, maker.runner, maker.following)
                 await changed.wait()
 
         async with anyio.create_task_group() as group:
-            group.start_soon(follow, self._judges)
+            group.start_soon(follow, self._judges, anyio.CancelScope())
             group.start_soon(follow_makers)
             async for sign in out:
                 yield sign

@@ -33,7 +33,6 @@ Whose = Callable[[str], Awaitable[str | None]]
 
 class _Option(Read):
     label: str
-    description: str = ""
 
 
 class _Question(Read):
@@ -49,15 +48,29 @@ class _Permission(Read):
     patterns: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = {}
 
+    def as_request(self) -> Request:
+        patterns = tuple(cut(pattern) for pattern in self.patterns[:MOST])
+        detail = next((cut(str(self.metadata[name])) for name in _DETAILS if name in self.metadata), "")
+        return Request(self.id, self.sessionID, "permission", self.permission, patterns, detail)
+
 
 class _Questions(Read):
     id: str
     sessionID: str
     questions: tuple[_Question, ...] = ()
 
+    def as_request(self) -> Request:
+        asks = tuple(
+            Asked(cut(one.question), tuple(cut(option.label) for option in one.options[:MOST]), one.multiple)
+            for one in self.questions[:MOST]
+        )
+        return Request(self.id, self.sessionID, "question", asks=asks)
 
-_PERMISSIONS = TypeAdapter(tuple[_Permission, ...])
-_QUESTIONS = TypeAdapter(tuple[_Questions, ...])
+
+_LISTS: dict[RequestKind, TypeAdapter[Any]] = {
+    "permission": TypeAdapter(tuple[_Permission, ...]),
+    "question": TypeAdapter(tuple[_Questions, ...]),
+}
 _DETAILS = ("command", "filepath", "url", "query")
 """What the metadata of a permission calls the thing that a tool is to be used for."""
 
@@ -98,12 +111,10 @@ class ReportedRequests:
 
 
 def _request(kind: str, told: dict[str, Any]) -> Request:
+    which = "permission" if kind.startswith("permission") else "question"
     try:
-        if kind.startswith("permission"):
-            return _permission(_Permission.model_validate(told))
-        return _question(_Questions.model_validate(told))
+        return _LISTS[which].validate_python((told,))[0].as_request()
     except ValidationError:
-        which = "permission" if kind.startswith("permission") else "question"
         return Request(str(told["id"]), str(told["sessionID"]), which)
 
 
@@ -140,31 +151,11 @@ async def of_ours(asked: Iterable[Request], whose: Whose) -> list[Request]:
     return [replace(one, session=session) for one, session in owned if session is not None]
 
 
-def _permission(asked: _Permission) -> Request:
-    patterns = tuple(cut(pattern) for pattern in asked.patterns[:MOST])
-    detail = next((cut(str(asked.metadata[name])) for name in _DETAILS if name in asked.metadata), "")
-    return Request(asked.id, asked.sessionID, "permission", asked.permission, patterns, detail)
-
-
-def _question(asking: _Questions) -> Request:
-    asks = tuple(
-        Asked(cut(question.question), tuple(cut(option.label) for option in question.options[:MOST]), question.multiple)
-        for question in asking.questions[:MOST]
-    )
-    return Request(asking.id, asking.sessionID, "question", asks=asks)
-
-
-_LISTS: tuple[tuple[RequestKind, TypeAdapter[Any], Callable[[Any], Request]], ...] = (
-    ("permission", _PERMISSIONS, _permission),
-    ("question", _QUESTIONS, _question),
-)
-
-
 async def listed(get: Get, place: str | None, whose: Whose) -> tuple[list[Request], dict[RequestKind, str]]:
     """Everything that sessions of ours in a folder ask; and why a kind of it is not listed."""
     found: list[Request] = []
     refused: dict[RequestKind, str] = {}
-    for kind, shape, read in _LISTS:
+    for kind, shape in _LISTS.items():
         try:
             content = await get(f"/{kind}", place)
             entries: tuple[Any, ...] = shape.validate_json(schema.whole(content))
@@ -173,7 +164,7 @@ async def listed(get: Get, place: str | None, whose: Whose) -> tuple[list[Reques
         except ValidationError as error:
             refused[kind] = f"GET /{kind}: {error.errors(include_url=False, include_input=False)[0]}"[:LONGEST]
         else:
-            found += await of_ours(map(read, entries), whose)
+            found += await of_ours([entry.as_request() for entry in entries], whose)
     return found, refused
 
 
