@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -16,9 +17,11 @@ import anyio.to_thread
 from ashep.adapters.sandboxes import bubblewrap
 from ashep.adapters.sandboxes.bubblewrap import Bubblewrap, View, filter_file
 from ashep.adapters.sandboxes.profiles import SandboxProfile
+from ashep.adapters.system import process_table
 from ashep.adapters.system.programs import Finished
 from ashep.errors import ProgramMissing
 
+StandardFiles = tuple[int | IO[bytes], int | IO[bytes], int | IO[bytes]]
 _FIRST = 60.0  # seconds until a sandbox says which its first process is
 
 
@@ -76,26 +79,29 @@ async def enter(
 
 
 def start(
-    bubblewrap: Bubblewrap,
-    view: View,
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    files: tuple[int | IO[bytes], int | IO[bytes], int | IO[bytes]],
+    bubblewrap: Bubblewrap | None, view: View, argv: Sequence[str], env: Mapping[str, str], files: StandardFiles
 ) -> "tuple[subprocess.Popen[bytes], int | None]":
-    """Start a program in the sandbox, in a session of its own, and give the process that was started and the id of the
-    sandbox's first one: where that is killed all in it end. None: it did not say so, and has ended or soon will.
+    """Start a program in a session of its own, to be reaped once it has ended; give its process and the id of its
+    sandbox's first one: where that is killed all in it end. None: there is none, or it did not say so, and has ended or
+    soon will.
 
-    `files`: its standard input, output and error. Blocks for as long as a sandbox takes. Raises `OSError`.
+    `bubblewrap`: None: it sees what we see. `files`: its standard input, output and error. Blocks for as long as a
+    sandbox takes. Raises `OSError`.
     """
+    begin = partial(
+        subprocess.Popen[bytes], env=env, stdin=files[0], stdout=files[1], stderr=files[2], start_new_session=True
+    )
+    if bubblewrap is None:
+        process = begin(argv, cwd=view.at)
+        process_table.children[process.pid] = process
+        return process, None
     ends = [*os.pipe()]
     read, write = ends
     try:
         with filter_file() as forbidding:
-            process = subprocess.Popen(
-                bubblewrap.wrap(view, argv, forbidding, write),
-                cwd="/", env=env, stdin=files[0], stdout=files[1], stderr=files[2], start_new_session=True,
-                pass_fds=(write, *forbidding),
-            )  # fmt: skip
+            wrapped = bubblewrap.wrap(view, argv, forbidding, write)
+            process = begin(wrapped, cwd="/", pass_fds=(write, *forbidding))
+        process_table.children[process.pid] = process
         os.close(ends.pop())
         told = b""
         while select.select([read], [], [], _FIRST)[0] and (more := os.read(read, 4096)):

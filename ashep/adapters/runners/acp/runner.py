@@ -25,6 +25,8 @@ from ashep.adapters.runners.acp.client import LONGEST_START
 from ashep.adapters.runners.acp.mailbox import LIMITS, Mailbox
 from ashep.adapters.runners.foreign_json import JsonObject
 from ashep.adapters.runners.quotas import read_quota
+from ashep.adapters.sandboxes.bubblewrap import View
+from ashep.adapters.sandboxes.exec import start
 from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.sandboxes.session_sandboxes import GONE, SessionSandboxes
 from ashep.adapters.system import process_table, programs
@@ -48,6 +50,7 @@ Access = Literal["read", "write"]
 T = TypeVar("T")
 
 _HOST = (sys.executable, "-m", "ashep.adapters.runners.acp.session_host")
+_NO_FILES = subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL
 _NAMESPACE = uuid.UUID("7a0f2c52-3c0b-5d61-9a55-0c3f2d1e8b47")
 _SESSION = re.compile(r"acp_[0-9a-f]{32}")
 _NAME = re.compile(r"[\w.-]{1,150}", re.ASCII)
@@ -298,13 +301,9 @@ class AcpRunner:
         given = self._environ if profile is None else profile.given(self._environ)
         environ = {name: value for name, value in given.items() if name != places.MARK} | {places.KEPT: str(own.path)}
         try:
-            process = subprocess.Popen(
-                [*_HOST, str(own.path)], cwd=own.path, env=environ, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+            process, _ = start(None, View(own.path, ()), [*_HOST, str(own.path)], environ, _NO_FILES)
         except OSError as error:
             raise RunnerUnavailable(f"{self._name}: no keeper can be started: {error.strerror}") from error
-        process_table.children[process.pid] = process
         keeper = places.named(process.pid)
         own.write("keeper.json", {"keeper": keeper})
         self._watch.begun(session)

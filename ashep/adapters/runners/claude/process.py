@@ -8,9 +8,9 @@ daemon died between its start and the note of it, and so are tools that outlive 
 
 import os
 import signal
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -21,6 +21,10 @@ import anyio.to_thread
 from ashep.adapters.runners.claude.jsonl import text
 from ashep.adapters.runners.claude.session_store import Attempt, Process
 from ashep.adapters.runners.foreign_json import parse_object
+from ashep.adapters.sandboxes import registered_processes
+from ashep.adapters.sandboxes.bubblewrap import View
+from ashep.adapters.sandboxes.exec import start
+from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.system import process_table
 from ashep.errors import RunnerUnavailable
 from ashep.journal import durable_io
@@ -51,27 +55,6 @@ _OWN = {
 }
 
 
-StandardFiles = tuple[IO[bytes], IO[bytes], IO[bytes]]
-"""Standard input, output and error."""
-
-Started = tuple["subprocess.Popen[bytes]", int]
-"""A process, and the id of the one that lives as long as it does and ends with it what it started."""
-
-ProcessStart = Callable[[Sequence[str], Mapping[str, str], str, StandardFiles], Started]
-"""Starts arguments with an environment in a folder, in a session of its own. A sandbox puts itself around it. Raises
-`OSError`.
-"""
-
-
-def plain(argv: Sequence[str], environment: Mapping[str, str], directory: str, files: StandardFiles) -> Started:
-    """Start a process as it is."""
-    stdin, stdout, stderr = files
-    started = subprocess.Popen(
-        argv, cwd=directory, env=environment, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
-    )
-    return started, started.pid
-
-
 def environment(given: Mapping[str, str], config: Path, attempt: Attempt, secret: str) -> dict[str, str]:
     """The environment of an attempt's process."""
     kept = {name: value for name, value in given.items() if name not in _OTHERS}
@@ -79,22 +62,41 @@ def environment(given: Mapping[str, str], config: Path, attempt: Attempt, secret
 
 
 def begin(
-    start: ProcessStart, argv: Sequence[str], environ: Mapping[str, str], directory: str, attempt: Attempt
-) -> tuple[int, int]:
-    """Start an attempt's process and give its pid and its start time. Raises `RunnerUnavailable`."""
-    folder = attempt.folder
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    at: Path,
+    attempt: Attempt,
+    profile: SandboxProfile | None,
+    own: Path,
+) -> Process:
+    """Start an attempt's process in the folder `at`, as a profile says (None: as it is), and write down which it is.
+
+    `own`: the folder of what belongs to its place. Raises `RunnerUnavailable`.
+    """
+    folder, sandbox, view = attempt.folder, None, View(at, ())
     try:
+        if profile is not None:
+            if (sandbox := profile.sandbox) is None:
+                raise RunnerUnavailable("there is no sandbox")
+            readable, writable = (*profile.view.readable, folder), (*profile.view.writable, folder / "asks")
+            view = replace(profile.view, at=at, readable=readable, writable=writable)
+            attempt.note(INSIDE)
+            registered_processes.note(own, mark(attempt), None)
         with (
             (folder / "prompt").open("rb") as prompt,
             _private(folder / "stdout") as stdout,
             _private(folder / "stderr") as stderr,
         ):
-            started, pid = start(argv, environ, directory, (prompt, stdout, stderr))
+            started, first = start(sandbox, view, argv, environ, (prompt, stdout, stderr))
+        if first is not None:
+            registered_processes.note(own, mark(attempt), (first, process_table.stat(first)[1]))
     except OSError as error:
         raise RunnerUnavailable(f"{argv[0]} cannot be started: {error}") from error
-    process_table.children[started.pid] = started
+    pid = first or started.pid
     process_table.restrain(pid, 0)
-    return pid, process_table.stat(pid)[1]
+    known = Process(pid=pid, started=process_table.stat(pid)[1])
+    record(attempt, known)
+    return known
 
 
 def _private(file: Path) -> IO[bytes]:

@@ -17,12 +17,11 @@ import anyio.to_thread
 from ashep.adapters.runners.claude import agents, hook, permission_requests, process, settings, transcript, turn_state
 from ashep.adapters.runners.claude.activity import IDLE, LOOK, TOOLS, ActivityMonitor, SessionActivity
 from ashep.adapters.runners.claude.jsonl import part, text
-from ashep.adapters.runners.claude.sandbox import Apart, starts
+from ashep.adapters.runners.claude.sandbox import Apart
 from ashep.adapters.runners.claude.session_reader import Readings
 from ashep.adapters.runners.claude.session_store import (
     MESSAGE,
     Attempt,
-    Process,
     SessionOptions,
     SessionStore,
     session_id,
@@ -280,11 +279,8 @@ class ClaudeRunner:
             given = self._environ if profile is None else profile.given(self._environ)
             environ = process.environment(given, config, attempt, secret)
             self._store.set_current(prompt.session, prompt.message_id)
-            start = process.plain if profile is None else starts(profile, attempt, config.parent)
-            pid, started = process.begin(start, argv, environ, session.directory, attempt)
-            known = Process(pid=pid, started=started)
-            process.record(attempt, known)
-            return known.instance
+            directory = Path(session.directory)
+            return process.begin(argv, environ, directory, attempt, profile, config.parent).instance
 
     def _refuse(self, prompt: Prompt) -> None:
         """Raise where this prompt cannot begin now, or never."""

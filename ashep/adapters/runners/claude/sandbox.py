@@ -9,21 +9,16 @@ The login is a copy without what renews it, in a folder that all who have one in
 change: ashep renews it outside (`ashep.adapters.sandboxes.logins`), and a turn that goes on takes the new one.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.runners.claude import process
-from ashep.adapters.runners.claude.process import ProcessStart, StandardFiles, Started
-from ashep.adapters.runners.claude.session_store import Attempt, SessionOptions
-from ashep.adapters.sandboxes import exec, registered_processes
+from ashep.adapters.runners.claude.session_store import SessionOptions
 from ashep.adapters.sandboxes.bubblewrap import BindMount
 from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
-from ashep.adapters.system import process_table
 from ashep.adapters.system.folders import delete
 from ashep.core.policy.agents import Sandbox
 from ashep.errors import RunnerUnavailable
@@ -96,24 +91,3 @@ class Apart:
                 delete(target)
             found.append(BindMount(source.resolve(), target))
         return found
-
-
-def starts(profile: SandboxProfile, attempt: Attempt, own: Path) -> ProcessStart:
-    """Give what starts an attempt's process as a profile says; `own`: the folder of what belongs to its place."""
-
-    def start(argv: Sequence[str], environment: Mapping[str, str], directory: str, files: StandardFiles) -> Started:
-        if (sandbox := profile.sandbox) is None:
-            raise RunnerUnavailable("there is no sandbox")
-        view, mark = replace(profile.view, at=Path(directory)), process.mark(attempt)
-        view = replace(
-            view, readable=(*view.readable, attempt.folder), writable=(*view.writable, attempt.folder / "asks")
-        )
-        attempt.note(process.INSIDE)
-        registered_processes.note(own, mark, None)
-        started, first = exec.start(sandbox, view, argv, environment, files)
-        if first is None:
-            return started, started.pid
-        registered_processes.note(own, mark, (first, process_table.stat(first)[1]))
-        return started, first
-
-    return start

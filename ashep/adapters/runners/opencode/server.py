@@ -33,6 +33,7 @@ from pydantic import BaseModel, ValidationError
 from ashep.adapters.git import fsync
 from ashep.adapters.runners.opencode.client import PROBE, USER, Address, probe, was_refused
 from ashep.adapters.runners.opencode.environment import passed
+from ashep.adapters.sandboxes.bubblewrap import View
 from ashep.adapters.sandboxes.exec import needed, start
 from ashep.adapters.sandboxes.logins import orders
 from ashep.adapters.sandboxes.profiles import SandboxProfile
@@ -383,28 +384,18 @@ class ManagedServer:
     def _spawn(self, program: Path, record: ServerRecord) -> tuple[subprocess.Popen[bytes], int | None]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
         own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
-        profile, first, environment = self._profile, None, self._given(self._profile) | own
+        profile, sandbox, view = self._profile, None, View(self._directory, ())
+        if profile is not None and (sandbox := profile.sandbox) is not None:
+            view = replace(profile.view, readable=(*profile.view.readable, *needed(program)))
+        environment = self._given(profile) | own
         descriptor = os.open(self._log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            if profile is not None and profile.sandbox is not None:
-                view = replace(profile.view, readable=(*profile.view.readable, *needed(program)))
-                files = (subprocess.DEVNULL, descriptor, descriptor)
-                process, first = start(profile.sandbox, view, [str(program), *arguments], environment, files)
-            else:
-                process = subprocess.Popen(
-                    [program, *arguments],
-                    cwd=self._directory,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=descriptor,
-                    stderr=descriptor,
-                    start_new_session=True,
-                )
+            files = (subprocess.DEVNULL, descriptor, descriptor)
+            process, first = start(sandbox, view, [str(program), *arguments], environment, files)
         except OSError as error:
             raise ProgramMissing(f"{program} cannot be started: {error}") from error
         finally:
             os.close(descriptor)
-        process_table.children[process.pid] = process
         process_table.restrain(process.pid, self._nice)
         if first is not None:
             process_table.restrain(first, 0)
