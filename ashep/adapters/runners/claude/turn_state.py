@@ -12,14 +12,14 @@ that is incomplete is begun again by who decides so, under an id of its own: nob
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 from ashep.adapters.runners.claude import process
 from ashep.adapters.runners.claude.session_store import Attempt, Process
 from ashep.adapters.runners.claude.stream_json import Output
 from ashep.adapters.runners.claude.transcript import Spent
 from ashep.journal import durable_io
-from ashep.ports.runner import STOPPED, Turn, TurnState
+from ashep.ports.runner import STOPPED, Turn
 
 PROVIDER = "anthropic"
 ENDED = " ended"
@@ -28,33 +28,23 @@ ENDED = " ended"
 _WORDS = 2000  # characters of what a process said before it died
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptState:
-    """How an attempt stands."""
-
-    state: TurnState
-    instance: str
-    error: str | None = None
-    not_started: str = ""
-
-
-def standing(attempt: Attempt, output: Output, known: Process | None) -> AttemptState:
+def standing(attempt: Attempt, output: Output, known: Process | None) -> Turn:
     """Say how an attempt stands; `known`: its process. The output is read here, behind the look at the process."""
     alive = process.lives(known)
     output.read()
     name = known.instance if known is not None else ""
     ended = name and name + ENDED
     if alive:
-        return AttemptState("running", name)
+        return Turn("running", name)
     end, aborted = output.result, attempt.has("aborted")
     if end is not None and (end.failed or end.turns > 0):
-        return AttemptState("finished", name, STOPPED if aborted and end.failed else output.failure())
+        return Turn("finished", name, error=STOPPED if aborted and end.failed else output.failure())
     if aborted:
-        return AttemptState("finished", name, STOPPED)
+        return Turn("finished", name, error=STOPPED)
     if attempt.has("begun") or output.asked:
-        return AttemptState("incomplete", ended)
+        return Turn("incomplete", ended)
     why = _last_words(attempt)
-    return AttemptState("missing", ended, not_started=why or "its process ended before the model was asked")
+    return Turn("missing", ended, not_started=why or "its process ended before the model was asked")
 
 
 def _last_words(attempt: Attempt) -> str:
@@ -87,9 +77,9 @@ def read(
         cost += max(0.0, spent.cost - before.cost) if spent else 0.0
         tokens += max(least, spent.tokens - before.tokens if spent else 0)
     ended = output.refusal() if now.state == "finished" and now.error else None
-    return Turn(
-        now.state, now.instance, text=output.text, error=now.error, provider=PROVIDER if output.asked else None,
-        model=output.model, tokens=tokens, cost=cost,
-        refused=ended or (output.retry if now.state == "running" else None), not_started=now.not_started,
+    return replace(
+        now, text=output.text, provider=PROVIDER if output.asked else None, model=output.model,
+        tokens=tokens, cost=cost,
+        refused=ended or (output.retry if now.state == "running" else None),
         cut=now.state == "finished" and output.cut, agent_message_at=output.agent_message_at,
     )  # fmt: skip

@@ -136,7 +136,7 @@ class OpencodeRunner:
         client = self._connected()
         version = await probe(client.address.url, client.address.password, CALL)
         try:
-            listed = schema.parse(schema.AGENTS, await self._list("/agent"))
+            listed = schema.parse(schema.AGENTS, await self._get("/agent", patient=True))
         except RunnerMisconfigured as error:
             # the server reads a file once in its life (facts/opencode.md): where it was edited since, that ends
             file = Path(error.file)
@@ -149,8 +149,8 @@ class OpencodeRunner:
                 where = f"{file.name} of the base branch"
                 raise RunnerMisconfigured(where, f"{error.message} (commit what mends it)") from error
             raise
-        providers = schema.parse(schema.PROVIDERS, await self._list("/config/providers")).providers
-        configured = schema.parse(schema.CONFIG, await self._list("/config")).model
+        providers = schema.parse(schema.PROVIDERS, await self._get("/config/providers", patient=True)).providers
+        configured = schema.parse(schema.CONFIG, await self._get("/config", patient=True)).model
         provider, _, model = (configured or "").partition("/")
         default = Model(provider, model) if model else None
         models = tuple(Model(entry.id, name) for entry in providers for name in entry.models)
@@ -160,10 +160,7 @@ class OpencodeRunner:
 
     async def agents(self) -> tuple[schema.ListedAgent, ...]:
         """List the server's agents in full, hidden ones too: not of the port, but for `ashep sync-agents`."""
-        return schema.parse(schema.LISTED_AGENTS, await self._list("/agent"))
-
-    async def _list(self, path: str) -> bytes:
-        return (await self._call("GET", path, patient=True)).content
+        return schema.parse(schema.LISTED_AGENTS, await self._get("/agent", patient=True))
 
     # --- sessions -------------------------------------------------------------------------------------------------
 
@@ -289,14 +286,12 @@ class OpencodeRunner:
 
     async def _answered(self, session: str) -> bool:
         """Whether the newest message is an answer that has ended, so that nothing is about to begin."""
-        newest = await self._page(session, 1, None)
-        messages = newest[0] if newest else ()
+        messages, _ = await self._page(session, 1, None) or ((), None)
         return bool(messages) and messages[-1].info.role == "assistant" and messages[-1].is_ended
 
     async def _delete_unanswered(self, session: str) -> bool:
         """Delete our prompts that nothing answers yet; False: a turn has begun meanwhile."""
-        newest = await self._page(session, _TAIL, None)
-        messages = newest[0] if newest else ()
+        messages, _ = await self._page(session, _TAIL, None) or ((), None)
         answered = {message.info.parentID for message in messages}
         for message in messages:
             is_prompt = message.info.role == "user" and _OURS.fullmatch(message.info.id) is not None
@@ -420,8 +415,8 @@ class OpencodeRunner:
             raise RunnerUnavailable("the agent server was not started")
         return self._client
 
-    async def _get(self, path: str, directory: str | None = None) -> bytes:
-        return (await self._call("GET", path, directory=directory)).content
+    async def _get(self, path: str, directory: str | None = None, *, patient: bool = False) -> bytes:
+        return (await self._call("GET", path, directory=directory, patient=patient)).content
 
     async def _call(
         self,
