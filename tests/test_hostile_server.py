@@ -68,7 +68,7 @@ async def test_an_answer_that_is_too_much_packed_or_never_whole_is_none(calls: C
 
 async def test_an_event_has_a_bound_and_the_stream_of_them_none(calls: Client) -> None:
     async def heard(path: str) -> int:
-        async with httpx_sse.aconnect_sse(calls.stream(), "GET", path) as source:
+        async with httpx_sse.aconnect_sse(calls.http, "GET", path) as source:
             return len([event async for event in source.aiter_sse()])
 
     assert await heard("/lines") == BIG // 9

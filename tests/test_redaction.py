@@ -176,6 +176,6 @@ async def test_what_bd_complains_of_has_lost_its_secrets(tmp_path: Path) -> None
 async def test_what_the_agent_server_answers_has_lost_its_secrets() -> None:
     client = Client(Address(url="http://server", password=None, instance="x"), "/tmp", redaction=Redaction((SECRET,)))
     answer = httpx.Response(200, json={"text": SECRET})
-    client._http = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: answer), base_url="http://server")
+    client.http = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: answer), base_url="http://server")
     assert (await client.call("GET", "/x")).json() == {"text": MARK}
     await client.aclose()

@@ -297,9 +297,7 @@ def folders_of_programs(path: str = PATH) -> list[Path]:
 
 
 def beside_programs(path: str = PATH) -> list[Path]:
-    """Name files in those folders that hold a secret by name or content, and sockets, as far as a bounded look finds
-    them. Blocks.
-    """
+    """Name files in those folders that hold a secret by name or content, and sockets; the look is bounded. Blocks."""
     found, left = list[Path](), _MOST
     folders = deque((os.fspath(top), 0) for top in folders_of_programs(path))
     while folders and left > 0:

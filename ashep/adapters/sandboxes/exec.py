@@ -115,9 +115,7 @@ def start(
 
 
 def needed(program: Path | None) -> set[Path]:
-    """Give the folders that a program is in; of a package of npm's all that it came with. None: of one that is not
-    there nothing. Blocks.
-    """
+    """Give the folders of a program; of a package of npm's all that it came with. None: there is no program. Blocks."""
     found = set[Path]()
     for one in (program.absolute(), program.resolve()) if program is not None else ():
         packages = [folder for folder in one.parents if folder.name == "node_modules"]

@@ -101,9 +101,7 @@ class Logins:
         ]
 
     async def keep(self) -> None:
-        """Renew what is about to end, and bring the copy up to date; called before a sandbox begins, and now and then.
-        Raises `OSError`.
-        """
+        """Renew what is about to end, and update the copy: before a sandbox begins, and at times. Raises `OSError`."""
         self.used = True
         async with self._turn:
             await anyio.to_thread.run_sync(lambda: durable_io.make_folder(self.folder))
@@ -209,8 +207,6 @@ _KNOWN = dict[Path, frozenset[str]]()
 
 
 def orders(file: Path) -> list[str]:
-    """Name addresses in OpenCode's file of logins from which it takes its configuration at each start, and which were
-    not there when this process looked first. Blocks.
-    """
+    """Name addresses in a file of logins that OpenCode is configured from, new since our first look at it. Blocks."""
     addresses = {name for name, login in _logins(file).items() if login.get("type") == "wellknown"}
     return sorted(addresses - _KNOWN.setdefault(file, frozenset(addresses)))

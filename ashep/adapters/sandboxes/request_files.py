@@ -57,9 +57,7 @@ exit "$code"
 
 
 async def stirring(folder: Path) -> AsyncGenerator[None]:
-    """Yield after something came into a folder, and now and then when nothing did, for ever; however much comes, not
-    without a pause.
-    """
+    """Yield after something came into a folder, and now and then when nothing did, for ever, never without a pause."""
     while True:
         with suppress(OSError):  # it is gone, or the machine has no more watches to give
             watch = awatch(folder, recursive=False, debounce=_PAUSE, rust_timeout=_LONGEST, yield_on_timeout=True)

@@ -94,9 +94,7 @@ class Transcript:
                 self.states.append((offset, Spent(number(event, "totalCostUSD"), count_tokens(event))))
 
     def left(self, since: int, uuid: str) -> Spent | None:
-        """What the session had used up where the process ended that was begun at a place for this prompt of ours; None:
-        it did not come to write that.
-        """
+        """What the session had used up where this prompt's process ended, begun at a place; None: it wrote none."""
         until = next((one.offset for one in self.written if one.offset >= since and one.uuid != uuid), self.end)
         return next((spent for offset, spent in reversed(self.states) if since <= offset < until), None)
 

@@ -84,9 +84,7 @@ class ActivityMonitor:
             self.errors.setdefault(session, str(error).partition("\n")[0][:500])
 
     def quiet(self, sessions: Sequence[str], shown: float | None) -> float:
-        """Seconds for which none of these sessions showed a sign; `shown`: how long ago the newest one was that a read
-        shows. What was not watched does not count.
-        """
+        """Seconds without a sign of these sessions while watched; `shown`: since the newest one that a read shows."""
         now = anyio.current_time()
         if self._since is None or self.deaf or not self._heard:
             return 0.0
@@ -170,7 +168,7 @@ async def listen(client: Client, watch: ActivityMonitor, told: requests.Reported
     """
     last, users = dict[str, float](), dict[str, None]()
     try:
-        async with httpx_sse.aconnect_sse(client.stream(), "GET", "/global/event", timeout=SILENCE) as source:
+        async with httpx_sse.aconnect_sse(client.http, "GET", "/global/event", timeout=SILENCE) as source:
             check(source.response)
             watch.stands()
             yield Sign(None)

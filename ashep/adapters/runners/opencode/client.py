@@ -39,7 +39,9 @@ async def probe(url: str, password: str | None, timeout: float = PROBE) -> str:
     auth = None if password is None else (USER, password)
     try:
         with anyio.fail_after(2 * timeout):
-            async with make_client(_HEALTH, auth=auth, timeout=timeout, trust_env=False, verify=verify(url)) as client:
+            async with make_client(
+                _HEALTH, auth=auth, timeout=timeout, trust_env=False, verify=url.startswith("https:")
+            ) as client:
                 answer = await client.get(f"{url}/global/health")
         if answer.status_code in {401, 403}:
             raise RunnerUnauthorized(f"the agent server at {url} refuses our password")
@@ -53,11 +55,6 @@ async def probe(url: str, password: str | None, timeout: float = PROBE) -> str:
 class _Health(BaseModel):
     healthy: bool
     version: str
-
-
-def verify(url: str) -> bool:
-    """Whether to load certificates: only for https, because loading them costs time."""
-    return url.startswith("https:")
 
 
 def was_refused(error: BaseException | None) -> bool:
@@ -80,9 +77,9 @@ class Client:
         self._times = dict[str, int]()
         """So many times as long waits the next patient call to a path that did not answer in time."""
         auth = None if address.password is None else httpx.BasicAuth(USER, address.password)
-        self._http = make_client(
+        self.http = make_client(
             MOST,
-            verify=verify(address.url),
+            verify=address.url.startswith("https:"),  # to load certificates costs time
             base_url=address.url,
             auth=auth,
             params={"directory": directory},
@@ -115,7 +112,7 @@ class Client:
         patience, whole = CALL * times, _WHOLE * times
         try:
             with anyio.fail_after(whole):
-                answer = await self._http.request(method, path, json=json, params=params, timeout=patience)
+                answer = await self.http.request(method, path, json=json, params=params, timeout=patience)
         except (TimeoutError, httpx.TimeoutException) as error:
             if patient:
                 self._times[path] = min(times * 2, _MOST_TIMES)
@@ -139,13 +136,9 @@ class Client:
         kind = {"content-type": "application/json"} | {k: answer.headers[k] for k in kept if k in answer.headers}
         return httpx.Response(answer.status_code, headers=kind, content=content, request=answer.request)
 
-    def stream(self) -> httpx.AsyncClient:
-        """The underlying client, for the event stream."""
-        return self._http
-
     async def aclose(self) -> None:
         """Close its connections."""
-        await self._http.aclose()
+        await self.http.aclose()
 
 
 class ConnectionRefused(RunnerUnavailable):

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -20,35 +19,9 @@ from ashep.journal import durable_io
 _LONGEST_PROBE = 60.0  # seconds that a server which others run gets for its health, where it is slow
 
 
-class Endpoint(Protocol):
-    """Where the server is, managed or attached."""
-
-    async def reach(self) -> Address:
-        """Make it answer and say where."""
-        ...
-
-    async def living(self) -> Address:
-        """Say where it is, if it runs; nothing is started."""
-        ...
-
-    async def stop(self) -> bool:
-        """End it where it is ours; whether it ran."""
-        return False
-
-    async def memory(self) -> int | None:
-        """How many bytes it and what it keeps running hold, where it is ours; its log is kept short on the way."""
-        return None
-
-    async def ask_for_room(self) -> None:
-        """Raise RunnerUnavailable, on one line, where its disk takes hardly anything more and it is ours."""
-
-    def refused(self) -> None:
-        """Learn that its address refused a connection."""
-
-
 def endpoint_of(
     settings: OpencodeSettings, directory: Path, state: Path, environ: Mapping[str, str], secret: Collection[str] = ()
-) -> Endpoint:
+) -> "Endpoint":
     """Find what config.yaml describes; ConfigError for what must not be used, or cannot be.
 
     `secret`: variables that a server of ours never gets.
@@ -87,7 +60,7 @@ def is_loopback(url: str) -> bool:
     return False
 
 
-class AttachedServer(Endpoint):
+class AttachedServer:
     """The server at a URL.
 
     Its life has no name of its own, so that one is made: it holds until the address refuses a connection, which proves
@@ -129,6 +102,15 @@ class AttachedServer(Endpoint):
         """Note that the address refused a connection: that life of the server is over."""
         self._over = True
 
+    async def stop(self) -> bool:
+        return False
+
+    async def memory(self) -> int | None:
+        return None
+
+    async def ask_for_room(self) -> None:
+        """Do nothing: its disk is not ours to look at."""
+
     def _name(self) -> str:
         """The name of the present life: the kept one, or a new one where there is none or that life is over."""
         file = folder_of(self._state, self._environ) / "attached.json"
@@ -141,3 +123,7 @@ class AttachedServer(Endpoint):
             durable_io.replace(file, json.dumps(names).encode())
             self._over = False
         return names[self._url]
+
+
+Endpoint = ManagedServer | AttachedServer
+"""Where the server is."""

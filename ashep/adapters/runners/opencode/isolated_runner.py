@@ -74,9 +74,7 @@ def living(folder: Path) -> tuple[int, int]:
 
 
 async def leave(state: Path, place: Path) -> None:
-    """End the server of a place, if it has one, and all that agents of whatever kind run there. `state`: the project's
-    state folder.
-    """
+    """End the server of a place, if it has one, and all agents that run there. `state`: the project's state folder."""
     server = ManagedServer(command=(), directory=place, state=state, folder=partial(folder_for, state, place))
 
     def mark() -> None:
@@ -298,10 +296,7 @@ class IsolatedRunner:
                     await maker.runner.stop_server()  # whatever it is that answers there, or does not
 
     async def _up(self, maker: _Maker, place: Path, patience: float) -> None:
-        def is_left() -> bool:
-            return (folder_for(self._state, place) / LEFT).exists()
-
-        if patience != math.inf and not maker.up and await anyio.to_thread.run_sync(is_left):
+        if patience != math.inf and not maker.up and await self._has(place, LEFT):
             raise RunnerRefused(f"the agent server of {place.name} was ended with its run")
         with anyio.move_on_after(patience) as waited:
             await self._start(maker)
@@ -404,7 +399,7 @@ class IsolatedRunner:
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         place = await anyio.to_thread.run_sync(self._place_of, directory)
         chosen = await self._chosen(directory) if directory is not None else None
-        if place is not None and chosen is None and not await anyio.to_thread.run_sync(self._used, place):
+        if place is not None and chosen is None and not await self._has(place, "data"):
             return None  # a server that is begun to look for it might be another than its agent is to have
         session = await self._on(directory, lambda on: on.find_session(key, directory), math.inf)
         if session is not None and directory is not None and await self._directory(session) != directory:
@@ -412,8 +407,8 @@ class IsolatedRunner:
             await self._note(session, _Where(directory, sandbox_named(chosen)))
         return session
 
-    def _used(self, place: Path) -> bool:
-        return (folder_for(self._state, place) / "data").exists()
+    async def _has(self, place: Path, name: str) -> bool:
+        return await anyio.to_thread.run_sync(lambda: (folder_for(self._state, place) / name).exists())
 
     async def has_session(self, session: str) -> bool:
         return await self.route(session, OpencodeRunner.has_session, math.inf)

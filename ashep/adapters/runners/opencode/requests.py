@@ -136,9 +136,7 @@ async def asked(
 async def drop(
     post: Callable[[str, str, object], Awaitable[httpx.Response]], whose: Whose, session: str, left: Iterable[Request]
 ) -> None:
-    """Take what a stopped turn asked off the server's list (facts/opencode.md 19): nobody waits for it, and it may be
-    what keeps that list from being shown.
-    """
+    """Take what a stopped turn asked off the server's list (facts/opencode.md 19), which it may keep unreadable."""
     for one in await of_ours(left, whose):
         if one.session == session:
             how = "reply" if one.kind == "permission" else "reject"

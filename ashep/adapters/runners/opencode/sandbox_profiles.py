@@ -53,9 +53,7 @@ class Profiles:
         self.logins = logins
 
     async def maker(self, folder: Path, place: Path, *, session: bool = False) -> SandboxProfile:
-        """Give the profile of the server of a place, which keeps its things in `folder`: as all of them are, or as the
-        session wants it that works there.
-        """
+        """Give the profile of a place's server, which has `folder`: that of all, or (`session`) of who works there."""
         wished = sandbox_named(await anyio.to_thread.run_sync(wish_of, folder)) if session else None
         given = await self._surroundings.of_place(place, wished)
         await anyio.to_thread.run_sync(_named, folder, place)
@@ -138,9 +136,7 @@ class Profiles:
 
 
 def wish_of(folder: Path) -> str | None:
-    """Name the sandbox of the session that worked last on the server of this folder, empty where it is that of all;
-    None: none has. Blocks.
-    """
+    """Name the sandbox of this server's last session, empty where it is that of all; None: it had none. Blocks."""
     with suppress(FileNotFoundError):
         return (folder / _WISH).read_text(errors="replace")
     return None
