@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as changed
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ashep.core.facts import commands, delivery, issues, records
 from ashep.core.facts.runs import RunEnded, RunPlanned, RunWithdrawn
@@ -14,6 +15,8 @@ from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.core.state.notices import RECORDS
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
+
+Kind = TypeVar("Kind", bound=Fact)
 
 LIFE_ENDS = (issues.IssueClosed, issues.IssueLeft, issues.IssueGivenBack)
 """After these an issue is not ours any more: if it comes back, that is by somebody's will, and another life."""
@@ -92,6 +95,8 @@ class ComparedIssue:
     issue: str
     policy: str | None
     """The other policy's name."""
+    strict: bool = False
+    """No answer of a person's counts from where the other life has parted."""
     last: int = 0
     """The number of its last record."""
     recorded: Count = NOTHING
@@ -154,6 +159,11 @@ class ComparedIssue:
         else:
             seq, ends = self.fork.seq, self.life_ends
         return next((count for at, count in ends if at >= seq), self.recorded)
+
+
+def find_first(facts: Iterable[Fact], kind: type[Kind]) -> Kind | None:
+    """Find the first fact of a kind."""
+    return next((fact for fact in facts if isinstance(fact, kind)), None)
 
 
 def counted(facts: Iterable[Fact]) -> Count:
@@ -326,9 +336,7 @@ def weighty(facts: Iterable[Fact], issue: str) -> list[Fact]:
 
 def parted(was: Sequence[Fact], now: Sequence[Fact]) -> tuple[Fact | None, Fact | None] | None:
     """Give the first decisions that are not the same; None: all are."""
-    for place in range(max(len(was), len(now))):
-        one = was[place] if place < len(was) else None
-        other = now[place] if place < len(now) else None
+    for one, other in zip_longest(was, now):
         if one is None or other is None or said(one) != said(other):
             return one, other
     return None

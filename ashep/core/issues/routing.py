@@ -285,7 +285,11 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
     if policy is None or phase is None:
         return park(flow, "unknown_phase", gone(world, flow, question.phase))
     if question.about != "phase":
-        return _after_work_answer(world, flow, question, approved, why)
+        if approved:
+            target = proven(flow, policy, phase) if question.about == "proof" else CLOSE
+        else:
+            target = (None if question.about == "proof" else writer_of(policy, flow)) or phase.name
+        return enter(world, flow, CLOSE, why) if target == CLOSE else begin_cycle(world, flow, target, why, keeps=True)
     if question.leads_back:
         return begin_cycle(world, flow, phase.name, why, keeps=True)
     human = phase.human or Human(approved=phase.next.get("success") or following(policy, phase))
@@ -294,19 +298,6 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
         return enter(world, flow, CLOSE, why)
     flow = ended_with(flow, phase.name, "approved" if approved else "changes_requested")
     return begin_cycle(world, flow, target, why, keeps=approved)
-
-
-def _after_work_answer(world: World, flow: Flow, question: Question, approved: bool, why: str) -> list[Fact]:
-    policy = world.policy(flow)
-    phase = policy.phase(question.phase) if policy else None
-    assert policy is not None and phase is not None
-    if not approved:
-        again = phase.name if question.about == "proof" else writer_of(policy, flow)
-        return begin_cycle(world, flow, again or phase.name, why, keeps=True)
-    if question.about in ("change", "base"):
-        return enter(world, flow, CLOSE, why)
-    target = proven(flow, policy, phase)
-    return enter(world, flow, CLOSE, why) if target == CLOSE else begin_cycle(world, flow, target, why, keeps=True)
 
 
 def proven(flow: Flow, policy: Policy, phase: Phase) -> str:
