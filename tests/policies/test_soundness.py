@@ -301,7 +301,7 @@ LINE = policy_of(Phase(name="implement"), Phase(name="review"))
 ENDLESS = [
     (Mutant("visits", routing.enter, ">= phase.max_visits", ">= 10**9"), TWICE),
     (Mutant("attempts", private(routing, "_try_again"), "failures < phase.retry.max_attempts", "True"), TWICE),
-    (Mutant("evidence", private(landing, "_fell_short"), "flow.work.unproven >= most", "False"), PROVEN),
+    (Mutant("evidence", private(landing, "_judge_success"), "flow.work.unproven >= most", "False"), PROVEN),
     (Mutant("landing", routing.enter, ">= phase.max_visits", ">= 10**9"), LINE),
     (Mutant("deadlines", routing.after_deadline, ">= target.max_visits", ">= 10**9"), IDLE),
 ]

@@ -260,7 +260,11 @@ def resting_tree(world: World, fact: TreeRests | TreeKept | TreeRemoved) -> Worl
     world = put(world, fact.issue, flow)
     for one in world.flows.values() if is_shared(fact.branch) else (flow,):
         if one.work.own is not None and one.work.own.branch == fact.branch:
-            world = put(world, one.issue.id, _gone(one))
+            # whoever goes on with the issue begins at the base again; what is known of its work is kept
+            gone = dataclasses.replace(
+                one.work.own, path="", ground="", base="", since="", approved="", left=False, rest=None
+            )
+            world = put(world, one.issue.id, with_work(one, own=gone))
     return world
 
 
@@ -272,13 +276,6 @@ def slept(world: World, gap: timedelta) -> World:
         if flow.stage == "closed" and rest is not None and rest.due is not None:
             world = put(world, issue, rested(flow, dataclasses.replace(rest, due=rest.due + gap)))
     return world
-
-
-def _gone(flow: Flow) -> Flow:
-    """Whoever goes on with the issue begins at the base again; what is known of its work is kept."""
-    own = flow.work.own
-    own = own and dataclasses.replace(own, path="", ground="", base="", since="", approved="", left=False, rest=None)
-    return with_work(flow, own=own)
 
 
 RULES: WorldRules = {TreeSeen: user_tree}
