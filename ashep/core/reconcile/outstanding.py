@@ -6,7 +6,6 @@ session is open at any time.
 """
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ashep.core.delivery.landing import may_close, next_of_work
@@ -37,31 +36,23 @@ def outstanding(world: World, issue: str) -> list[commands.Command]:
     flow = world.flows.get(issue)
     if flow is None:
         return []
+    asked = any(isinstance(command, _OF_TRACKER) for command in flow.open) or flow.given_up
+    tries, known = dict(flow.tries), {command.key for command in flow.open}
     if flow.effect_after is not None:
         # who changed the issue is read at once, although another effect has failed: once, then it waits as all do
         command = lookup(issue, flow.authors)
-        tried = (
-            flow.given_up
-            or command.key in dict(flow.tries)
-            or any(isinstance(other, _OF_TRACKER) for other in flow.open)
-        )
-        return [command] if flow.authors.doubts and not flow.look_again and not tried else []
-    tries, known = dict(flow.tries), {command.key for command in flow.open}
+        waits = asked or not flow.authors.doubts or flow.look_again or command.key in tries
+        return [] if waits else [command]
     of_work = None if flow.authors.doubts else next_of_work(world, flow)
-    wanted = [*run_effects(world, flow), *([of_work] if of_work else ()), *_tracker_effects(world, flow)]
+    of_tracker = None if asked else _tracker_effect(world, flow)
+    if flow.write_after is not None and isinstance(of_tracker, commands.WRITES):
+        of_tracker = None
+    wanted = [*run_effects(world, flow), *(command for command in (of_work, of_tracker) if command is not None)]
     lacking = (command for command in wanted if command.key not in known)
     return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
 
 
 # --- the tracker --------------------------------------------------------------------------------------------------
-
-
-def _tracker_effects(world: World, flow: Flow) -> Iterator[commands.Command]:
-    if any(isinstance(command, _OF_TRACKER) for command in flow.open) or flow.given_up:
-        return
-    command = _tracker_effect(world, flow)
-    if command is not None and not (flow.write_after is not None and isinstance(command, commands.WRITES)):
-        yield command
 
 
 def _tracker_effect(world: World, flow: Flow) -> commands.Command | None:
@@ -167,16 +158,9 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
     name = run.id if run else f"{flow.issue.id}/{flow.phase}.{flow.visit}.{flow.attempt + 1}"
     attempt = run.attempt if run else flow.attempt
     counters = flow.counters
+    runs = max((counters.runs, *(visit for _, visit in counters.visits)))  # who adopts it counts visits on from there
     return Stamp(
-        world.instance,
-        target.seq,
-        name,
-        flow.visit,
-        attempt,
-        max((counters.runs, *(visit for _, visit in counters.visits))),  # who adopts it counts visits on from there
-        counters.depth,
-        counters.cycle_runs,
-        world.actor,
+        world.instance, target.seq, name, flow.visit, attempt, runs, counters.depth, counters.cycle_runs, world.actor
     )
 
 

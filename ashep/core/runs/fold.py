@@ -255,16 +255,8 @@ def _again(run: Run, fact: _Again, at: datetime) -> Run:
             prompt = Sent(fact.n + 1, kind, slug=run.slug, model=run.model, wrong=fact.why)
             return replace(run, prompt=prompt, continues=run.continues + (kind == "continue"))
         case run_facts.DiagnosisWanted():
-            prompt = Sent(
-                fact.n + 1,
-                "diagnose",
-                slug=fact.slug,
-                model=fact.model,
-                wrong=fact.why,
-                by=fact.agent,
-                runner=fact.runner,
-            )
-            watch = replace(watch, overdue=False)
+            prompt = Sent(fact.n + 1, "diagnose", slug=fact.slug, model=fact.model, wrong=fact.why, runner=fact.runner)
+            prompt, watch = replace(prompt, by=fact.agent), replace(watch, overdue=False)
             return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, watch=watch)
         case run_facts.TurnDied():
             prompt = replace(run.prompt, sent=False, begun=False, again=True)

@@ -101,20 +101,10 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
     if prompt.blob is None:
         return PreparePrompt(f"{run.id}/prepare/{prompt.n}", issue, run.id, prompt.n, prompt.kind)
     if not prompt.sent and prompt.stamp is not None:
-        message, part = prompt_ids(world.instance, run.session, run.id, prompt.n, prompt.tries, prompt.stamp)
+        ids = prompt_ids(world.instance, run.session, run.id, prompt.n, prompt.tries, prompt.stamp)
         key = f"{run.id}/prompt/{prompt.n}.{prompt.tries}.{run.restarts}"
         return SendPrompt(
-            key,
-            issue,
-            run.id,
-            prompt.n,
-            run.session,
-            message,
-            part,
-            prompt.blob,
-            prompt.slug,
-            prompt.model,
-            prompt.again,
+            key, issue, run.id, prompt.n, run.session, *ids, prompt.blob, prompt.slug, prompt.model, prompt.again
         )
     return None
 
@@ -123,16 +113,9 @@ def _before(world: World, flow: Flow, run: Run) -> Command:
     key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.work.own
     if run.branch is None or own is None:
         return ReadTree(key, issue, run.id, "before", None)
+    ground, seals, fetch = _ground(world, flow, run), amends(world, flow, run), branch_to_fetch(world, flow)
     return PrepareTree(
-        key,
-        issue,
-        run.id,
-        run.branch,
-        own.base or None,
-        own.slot,
-        ground=_ground(world, flow, run),
-        seals=amends(world, flow, run),
-        fetch=branch_to_fetch(world, flow),
+        key, issue, run.id, run.branch, own.base or None, own.slot, ground=ground, seals=seals, fetch=fetch
     )
 
 

@@ -201,12 +201,10 @@ def question_of(request: Request) -> str:
     if request.kind == "permission":
         what = request.detail or ", ".join(request.patterns)
         return f"may it use {request.tool}: {what}?"
-    return "\n\n".join(_shown(ask) for ask in request.asks)
-
-
-def _shown(asked: Asked) -> str:
-    options = "".join(f"\n{number}. {option}" for number, option in enumerate(asked.options, 1))
-    return f"{asked.text}{options}"
+    return "\n\n".join(
+        ask.text + "".join(f"\n{number}. {option}" for number, option in enumerate(ask.options, 1))
+        for ask in request.asks
+    )
 
 
 def _how(issue: str, request: Request) -> str:
@@ -372,12 +370,6 @@ INPUT = "input."
 """How the names of comments begin that put a request to a person."""
 
 
-def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, at: datetime) -> Flow:
-    flow = replace(_ended(flow, run, at), why=fact.why, since=at)
-    asks = flow.target is not None and flow.target.input
-    return replace(flow, target=Posture(seq, "work", run.phase)) if asks else flow
-
-
 def _open(flow: Flow, run: Run, fact: runs.RequestOpened, seq: int, at: datetime) -> Flow:
     return replace(flow, run=with_asks(run, requests=(*run.asks.requests, Pending(fact.request, seq))))
 
@@ -418,7 +410,7 @@ def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: dateti
     return replace(flow, run=run, judged=flow.judged | {*fact.judged})
 
 
-def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
+def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, at: datetime) -> Flow:
     """Nobody is waited for any more: the run's times go on where they stood, and what was to be said is over."""
     waited = at - run.asks.waits_since if run.asks.waits_since is not None else timedelta()
     left = tuple(pending for pending in run.asks.requests if pending.verdict != "ask")
@@ -430,7 +422,9 @@ def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
     asks = replace(run.asks, requests=left, shown="", waits_since=None)
     run = replace(run, asks=asks, watch=watch, deadline=run.deadline + waited if run.deadline else None)
     comments = tuple(comment for comment in flow.comments if not comment[0].startswith(INPUT))
-    return replace(idled(flow, waited), run=run, comments=comments, requests=over)
+    target = Posture(seq, "work", run.phase) if flow.target is not None and flow.target.input else flow.target
+    flow = replace(idled(flow, waited), run=run, comments=comments, requests=over, target=target)
+    return replace(flow, why=fact.why, since=at)
 
 
 RULES: IssueRules = {
