@@ -192,13 +192,8 @@ def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, take
             yield from _listed(world, flow, view, taken_in=taken_in)
     listed = {view.id for view in issues}
     for issue, flow in world.flows.items():
-        if (
-            taken_in
-            and flow.active
-            and issue not in listed
-            and not flow.look_again
-            and not pending_intents.stale(flow, as_of)
-        ):
+        is_gone = flow.active and issue not in listed and not flow.look_again
+        if taken_in and is_gone and not pending_intents.stale(flow, as_of):
             yield Finding("vanished", issue, f"is {flow.stage}, and the tracker does not list it")
 
 
@@ -256,10 +251,8 @@ def of_answers(issue: str, answers: Iterable[RecordedAnswer], changes: Collectio
     known = {(change.what, change.actor) for change in changes}
     for one in answers:
         if (("added", one.label), one.actor) not in known:
-            what = (
-                f"was answered by {one.actor} with {one.label} (record {one.seq}), and the tracker knows nothing of it"
-            )
-            yield Finding("answer_unknown", issue, what)
+            answer = f"was answered by {one.actor} with {one.label} (record {one.seq})"
+            yield Finding("answer_unknown", issue, f"{answer}, and the tracker knows nothing of it")
 
 
 # --- the World and the agent server -------------------------------------------------------------------------------

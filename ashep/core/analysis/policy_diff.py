@@ -216,23 +216,18 @@ def compare(
     """Sum up lives, those with the last records last; `created`: who asked for which issue, and where."""
     lives = {issue: changed(life) for issue, life in lives.items()}
     for child, (seq, wanted) in created.items():  # parents come before their children
-        if child in lives and (parent := lives.get(wanted.issue)) is not None and parent.fork is not None:
-            _inherit(lives[child], parent, parent.fork, seq, wanted, policies or world.policies)
+        if child in lives and (parent := lives.get(wanted.issue)) is not None:
+            _inherit(lives[child], parent, seq, wanted, policies or world.policies)
     chosen = sorted(lives.values(), key=lambda life: life.last)
     return [_compared(life, world) for life in (chosen if last is None else chosen[-last:] if last else [])]
 
 
 def _inherit(
-    life: ComparedIssue,
-    parent: ComparedIssue,
-    fork: Fork,
-    seq: int,
-    wanted: issues.CreationWanted,
-    policies: Policies | None,
+    life: ComparedIssue, parent: ComparedIssue, seq: int, wanted: issues.CreationWanted, policies: Policies | None
 ) -> None:
     """Let a created issue follow what becomes of the one whose agent asked for it."""
-    now = parent.creations.get(wanted.id)
-    if seq < fork.seq or (now is not None and now.parked == wanted.parked):
+    fork, now = parent.fork, parent.creations.get(wanted.id)
+    if fork is None or seq < fork.seq or (now is not None and now.parked == wanted.parked):
         return
     known = isinstance(parent.end, End)
     word = "would have gone another way" if known else "may have gone another way"
@@ -344,10 +339,8 @@ def parted(was: Sequence[Fact], now: Sequence[Fact]) -> tuple[Fact | None, Fact 
 
 def shown(phase: Phase) -> dict[str, Any]:
     """Give what an agent, or its session, is given of a phase."""
-    return phase.model_dump(exclude={*_ROUTES, "capabilities", "access"}) | {
-        "needs": phase.needs,
-        "writes": phase.writes,
-    }
+    given = phase.model_dump(exclude={*_ROUTES, "capabilities", "access"})
+    return given | {"needs": phase.needs, "writes": phase.writes}
 
 
 def looked_for(policy: Policy | None, phase: str) -> tuple[Any, ...]:

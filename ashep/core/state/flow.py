@@ -221,14 +221,9 @@ class Flow:
             return True
         if self.stage == "work":
             return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED, *NO_BUDGET, *NO_PROVIDER)
-        return (
-            (self.stage == "finishing" and not lands)
-            or self.stage == "giving_back"
-            or (
-                self.stage in ("idle", "left")
-                and self.code in ("slot", "work_tree", "recycling", "machine_busy", "base_unchecked", *CAPS)
-            )
-        )
+        if self.stage in ("idle", "left"):
+            return self.code in ("slot", "work_tree", "recycling", "machine_busy", "base_unchecked", *CAPS)
+        return self.stage == "giving_back" or (self.stage == "finishing" and not lands)
 
     @property
     def unsaid(self) -> bool:

@@ -153,21 +153,7 @@ def _depends(
 
 def indexed(flows: HashTrieMap[str, Flow]) -> Indexes:
     """Make the indexes again: those of a World that was kept without them."""
-    sets: dict[str, list[str]] = {name: [] for name in SETS}
-    dues: dict[str, datetime] = {}
-    groups = dict.fromkeys(GROUPS, NO_DEPENDENTS)
-    for issue, flow in flows.items():
-        for name, within in zip(SETS, _within(flow), strict=True):
-            if within:
-                sets[name].append(issue)
-        if (due := min((due for _, due in flow_dues(flow)), default=None)) is not None:
-            dues[issue] = due
-        for name, on in GROUPS.items():
-            groups[name] = _depends(groups[name], issue, (), on(flow))
-    slots = {issue: slot for issue, flow in flows.items() if (slot := _slot(flow)) is not None}
-    order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
-    places = (place for flow in flows.values() if (place := _place(flow)) is not None)
-    queue = Ordered[Place].of(places)
-    made = {name: HashTrieSet(issues) for name, issues in sets.items()}
-    known = Indexes(dues=HashTrieMap(dues), due_order=order, slots=HashTrieMap(slots), landings=queue)
-    return replace(known, **groups, **made)
+    known = NO_INDEXES
+    for flow in flows.values():
+        known = following(known, None, flow)
+    return known

@@ -143,10 +143,9 @@ class World:
         """Whether a run is under way on a runner, or a person has a session there."""
         runs = (self.flows[issue].run for issue in self.indexes.live)
         takeovers = (self.flows[issue].takeover for issue in self.indexes.takeovers)
-        return any(run is not None and run.on == runner for run in runs) or any(
-            takeover is not None and takeover.session is not None and runner_of(takeover.session) == runner
-            for takeover in takeovers
-        )
+        sessions = (takeover.session for takeover in takeovers if takeover is not None)
+        is_taken = any(session is not None and runner_of(session) == runner for session in sessions)
+        return is_taken or any(run is not None and run.on == runner for run in runs)
 
     @property
     def actor(self) -> str:
