@@ -74,16 +74,13 @@ def ask(
     said = flow.work.verifying if about == "proof" else ""
     remind = next_reminder(human.reminder, world.now, world.now, world.now + deadline) if human else None
     answers = f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`."
+    how = f"`{approve_command(world, issue)}` / `ashep reject {issue} -m …`"
     if about != "phase":
         answers += f" Approved, {_APPROVED[about]}; else it is worked on again, with your comments."
     elif not human:
         answers += f" Either answer leads back into the phase {phase}, with your comments."
+        how = f'`ashep answer {issue} "…"`'
     told = _last_words(flow) + (_manual(flow) if human else _failed(flow) if about in ("proof", "base") else "")
-    how = (
-        f'`ashep answer {issue} "…"`'
-        if not human and about == "phase"
-        else f"`{approve_command(world, issue)}` / `ashep reject {issue} -m …`"
-    )
     text = f"**{question}**\n\n{told}{answers}\n(or {how})"
     return [
         issues.PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about, said),
@@ -253,10 +250,9 @@ def _creations(world: World, flow: Flow, policy: Policy, ended: RunEnded) -> lis
     wanted = ended.outcome.created_issues if ended.outcome else ()
     room = max(policy.limits.max_created_issues - flow.counters.created, 0)
     depth = flow.counters.depth + 1
+    parked = depth > policy.limits.max_depth
     facts: list[Fact] = [
-        issues.CreationWanted(
-            flow.issue.id, created_id(world, ended.run, index), new.as_new(), depth, depth > policy.limits.max_depth
-        )
+        issues.CreationWanted(flow.issue.id, created_id(world, ended.run, index), new.as_new(), depth, parked)
         for index, new in enumerate(wanted[:room])
     ]
     if left := wanted[room:]:

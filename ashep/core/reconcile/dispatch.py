@@ -216,13 +216,12 @@ def wanted(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
         return DispatchVerdict(park(flow, "unknown_phase", gone(world, flow, flow.phase)), room)
     if flow.not_before is not None or flow.authors.doubts:
         return DispatchVerdict([], room)
-    if not_asked(world, flow):
-        return DispatchVerdict(_held(flow, NOT_ASKED), room)
-    if (hold := keeps(world, flow)) is not None:
+    hold = NOT_ASKED if not_asked(world, flow) else keeps(world, flow)
+    if hold is None and phase is not None:
+        hold = _paused(world, flow, phase)
+    if hold is not None:
         return DispatchVerdict(_held(flow, hold), room)
     assert policy is not None and phase is not None
-    if (hold := _paused(world, flow, phase)) is not None:
-        return DispatchVerdict(_held(flow, hold), room)
     if flow.counters.cycle_runs >= policy.limits.max_runs:
         why = f"{flow.counters.cycle_runs} runs in this cycle, the limit of the policy"
         return DispatchVerdict(park(flow, "max_runs", why), room)

@@ -105,8 +105,8 @@ def _budget(_: World, fact: resources.BudgetWarned | resources.BudgetReached) ->
 
 def _found(_: World, fact: resources.AccountAudited) -> Worth | None:
     count = len(fact.findings) + fact.more
-    named = (f"{one.code}: {f'{one.issue} ' if one.issue else ''}{one.what}" for one in fact.findings[:3])
-    text = f"the audit has {count} finding{'s' if count > 1 else ''}: {'; '.join(named)}"
+    words = (f"{found.code}: {f'{found.issue} ' if found.issue else ''}{found.what}" for found in fact.findings[:3])
+    text = f"the audit has {count} finding{'s' if count > 1 else ''}: {'; '.join(words)}"
     return Worth("finding", text, about="audit") if fact.findings else None
 
 
@@ -240,8 +240,8 @@ def _due(world: World, target: str) -> datetime | None:
     if not waiting or is_under_way(route):
         return None
     notify, quiet = world.settings.notify, world.notices.quiet
-    kept = (one.noted if quiet is None or one.event in notify.urgent else quiet for one in waiting)
-    due = min(max(one.noted + notify.batch, until) for one, until in zip(waiting, kept, strict=True))
+    begins = (notice.noted if quiet is None or notice.event in notify.urgent else quiet for notice in waiting)
+    due = min(max(notice.noted + notify.batch, begin) for notice, begin in zip(waiting, begins, strict=True))
     return max(due, route.after or due)
 
 

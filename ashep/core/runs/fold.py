@@ -96,13 +96,10 @@ def _may_begin(flow: Flow, run: Run, fact: run_facts.TurnStopped) -> bool:
     One that waits still may (facts/opencode.md 26), one that was sent again after its turn died and shows only what
     that one left, and one whose delivery got no answer: it may arrive later.
     """
-    lost = f"{run.id}/prompt/{run.prompt.n}."
+    delivery = f"{run.id}/prompt/{run.prompt.n}."
     is_sent_again = fact.state == "incomplete" and run.restarts > 0
-    return (
-        fact.state == "stored"
-        or is_sent_again
-        or (not run.prompt.sent and any(key.startswith(lost) for key, _ in flow.tries))
-    )
+    is_lost = not run.prompt.sent and any(key.startswith(delivery) for key, _ in flow.tries)
+    return fact.state == "stored" or is_sent_again or is_lost
 
 
 _Again = run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned

@@ -6,7 +6,7 @@ policy's `takeover`. Whether they are done is said by the label, or by a fresh r
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ashep.core.facts.commands import SendPrompt
 from ashep.core.facts.delivery import VerificationWanted
@@ -81,17 +81,15 @@ def _by_policy(world: World, flow: Flow, taken: TakeoverDecision, run: str, why:
     issue, label, wish = flow.issue.id, world.settings.labels.paused, _wish(world, flow)
     if label in flow.issue.labels:
         return [SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
-    ours: Literal["none", "ours"] = "ours" if wish.action == "pause" else "none"
-    cooldown = wish.cooldown or (COOLDOWN if ours == "none" else None)
-    fact = SessionTaken(issue, wish.action, ours, why, cooldown, *taken)
-    if ours == "none":
-        return [fact]
-    quiet = f", or you have been quiet there for {format_duration(cooldown)}" if cooldown else ""
+    if wish.action != "pause":
+        return [SessionTaken(issue, wish.action, "none", why, wish.cooldown or COOLDOWN, *taken)]
+    quiet = f", or you have been quiet there for {format_duration(wish.cooldown)}" if wish.cooldown else ""
     text = (
         f"A person took over: {why}. Nothing more is sent to this session until the label `{label}` is taken off "
         f"(`ashep release {issue}`){quiet}. `ashep take {issue}` says how to open it."
         f"{' What its agent reported before is kept, and counts then.' if taken.outcome else ''}"
     )
+    fact = SessionTaken(issue, wish.action, "ours", why, wish.cooldown, *taken)
     return [fact, CommentWanted(issue, f"taken.{run}", text)]
 
 

@@ -241,11 +241,10 @@ def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
     if is_diagnosis(run):
         return [_ended(flow, run, f"{run.prompt.wrong}; its diagnosis stalled, too")]
     if phase is None or phase.stall.action != "diagnose":
-        return [runs.RunEnded(issue, run.id, "stalled", why, abort=True)]
+        return [_ended(flow, run, why)]
     agent = choose_beside(world, DEBUG, {run.agent: 1})
     if agent is None:
-        why = f"{why}; no agent with the capability debug can look into it now"
-        return [runs.RunEnded(issue, run.id, "stalled", why, abort=True)]
+        return [_ended(flow, run, f"{why}; no agent with the capability debug can look into it now")]
     slug, model = agent.runner.agent_slug, model_of(agent, NOT_SEEN)
     return [runs.DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model, agent.runner.type)]
 

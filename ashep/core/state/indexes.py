@@ -69,9 +69,11 @@ def turn(indexes: Indexes) -> str | None:
 
 def following(known: Indexes, earlier: Flow | None, flow: Flow) -> Indexes:
     """Put the indexes right where a flow takes the place of an earlier one, or of none."""
-    issue, kept = flow.issue.id, vars(known)
+    issue, kept, run = flow.issue.id, vars(known), flow.run
     changes: dict[str, object] = {}
-    for name, within in zip(SETS, _within(flow), strict=True):
+    live = run is not None and not run.settled
+    members = live, flow.stage != "closed", flow.busy, flow.leased, flow.takeover is not None, flow.reviewed
+    for name, within in zip(SETS, members, strict=True):
         if within != (issue in kept[name]):
             changes[name] = kept[name].insert(issue) if within else kept[name].remove(issue)
     before, due = known.dues.get(issue), min([due for _, due in flow_dues(flow)], default=None)
@@ -83,7 +85,8 @@ def following(known: Indexes, earlier: Flow | None, flow: Flow) -> Indexes:
         was, now = on(earlier) if earlier else (), on(flow)
         if was != now:
             changes[name] = _depends(kept[name], issue, was, now)
-    slot = _slot(flow)
+    at_work = live or flow.stage in ("work", "person", "finishing")
+    slot = flow.work.own.slot if flow.work.own is not None and at_work else None
     if slot != known.slots.get(issue):
         changes["slots"] = known.slots.remove(issue) if slot is None else known.slots.insert(issue, slot)
     before, place = earlier and _place(earlier), _place(flow)
@@ -125,19 +128,6 @@ def _place(flow: Flow) -> Place | None:
     at_it = any(steps_of(flow)) or (begun and not waits)
     rank = AT_IT if at_it else PASSED_BY if waits or not at_liberty(flow) else NEXT
     return rank, landing.seq, flow.issue.id
-
-
-def _slot(flow: Flow) -> int | None:
-    if flow.work.own is None:
-        return None
-    at_work = flow.stage in ("work", "person", "finishing") or (flow.run is not None and not flow.run.settled)
-    return flow.work.own.slot if at_work else None
-
-
-def _within(flow: Flow) -> tuple[bool, ...]:
-    run = flow.run
-    live, taken = run is not None and not run.settled, flow.takeover is not None
-    return live, flow.stage != "closed", flow.busy, flow.leased, taken, flow.reviewed
 
 
 def _depends(

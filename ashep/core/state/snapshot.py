@@ -48,10 +48,8 @@ def dump(world: World, items: int = PIECE) -> Iterator[Part]:
             continue
         rest = iter(value.items() if kind.shape == "map" else value)
         while piece := list[Any](islice(rest, items)):
-            yield (
-                name,
-                kind.adapter.dump_json(dict(piece) if kind.shape == "map" else set(piece), exclude_defaults=True),
-            )
+            whole = dict(piece) if kind.shape == "map" else set(piece)
+            yield name, kind.adapter.dump_json(whole, exclude_defaults=True)
 
 
 def load(parts: Iterable[Part]) -> World:
