@@ -215,8 +215,7 @@ def _listed(world: World, flow: Flow, view: tracker.Issue, *, taken_in: bool) ->
     if flow.stage == "idle" and _holds(world, view) and foreign and flow.code not in EXPLAINED:
         yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and nobody works on it")
     busy = flow.look_again or any(isinstance(command, commands.WRITES) for command in flow.open)
-    settled = flow.written is not None and (flow.target is None or flow.target.seq == flow.written.seq)
-    if flow.active and flow.written is not None and settled and not busy and view == flow.issue:
+    if flow.active and flow.written is not None and not flow.unwritten and not busy and view == flow.issue:
         yield from _as_written(world, flow, flow.written, view)
 
 

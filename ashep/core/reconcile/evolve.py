@@ -140,10 +140,8 @@ def _rested(world: World, gap: timedelta) -> World:
 
 def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
-    world = replace(
-        world, taken=0, tracker_error=UNSEEN, seen=runner_state.NOT_SEEN, ready_fresh=False, machine_busy=""
-    )
-    world = base_checks.unchecked(replace(world, tree=None, repository=None))
+    world = replace(world, taken=0, tracker_error=UNSEEN, seen=runner_state.NOT_SEEN, ready_fresh=False)
+    world = base_checks.unchecked(replace(world, machine_busy="", tree=None, repository=None))
     for issue in world.indexes.unclosed:
         if world.flows[issue].given_up:
             world = put(world, issue, replace(world.flows[issue], given_up=False))

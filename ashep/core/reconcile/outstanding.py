@@ -13,7 +13,7 @@ from ashep.core.delivery.workspaces import is_held
 from ashep.core.facts import commands
 from ashep.core.facts.tracker import Stamp
 from ashep.core.issues.human_overrides import STATUS, answer_labels, phase_labels
-from ashep.core.runs.prompt_commands import run_effects
+from ashep.core.runs.prompt_commands import run_effect
 from ashep.core.runs.requests import listens
 from ashep.core.state.authorship import lookup
 from ashep.core.state.flow import Flow, Posture
@@ -47,8 +47,8 @@ def outstanding(world: World, issue: str) -> list[commands.Command]:
     of_tracker = None if asked else _tracker_effect(world, flow)
     if flow.write_after is not None and isinstance(of_tracker, commands.WRITES):
         of_tracker = None
-    wanted = [*run_effects(world, flow), *(command for command in (of_work, of_tracker) if command is not None)]
-    lacking = (command for command in wanted if command.key not in known)
+    wanted = (run_effect(world, flow), of_work, of_tracker)
+    lacking = (command for command in wanted if command is not None and command.key not in known)
     return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
 
 
@@ -71,10 +71,8 @@ def _tracker_effect(world: World, flow: Flow) -> commands.Command | None:
         return _creation(world, flow)
     if (undo := _undo(world, flow)) is not None:
         return undo
-    unwritten = flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq)
-    if unwritten and flow.target is not None and flow.target.kind == "close":
-        unwritten = not flow.comments and may_close(flow)
-    if flow.target is not None and unwritten:
+    closes_early = flow.target is not None and flow.target.kind == "close" and (flow.comments or not may_close(flow))
+    if flow.target is not None and flow.unwritten and not closes_early:
         return _posture(world, flow, flow.target)
     if flow.take_off:
         return commands.TakeOffLabels(f"{issue}/labels/{flow.answer_seq}", issue, flow.take_off)

@@ -146,9 +146,8 @@ def asked_now(flow: Flow) -> Pending | None:
     if not flow.waits_for_input or flow.run is None or flow.takeover is not None:
         return None
     asks = flow.run.asks
-    return next(
-        (request for request in asks.requests if request.request.id == asks.shown and request.verdict == "ask"), None
-    )
+    shown = (pending for pending in asks.requests if pending.request.id == asks.shown)
+    return next((pending for pending in shown if pending.verdict == "ask"), None)
 
 
 _RequestChange = runs.RequestGone | runs.RequestJudged | runs.RequestAnswered
@@ -221,11 +220,8 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     pending, run = asked_now(flow), flow.run
     if pending is None or run is None:
         return []
-    answers = [
-        (comment, words)
-        for comment in fact.comments
-        if (words := _words(world, comment)) and is_named(world, comment.author)
-    ]
+    addressed = [(comment, words) for comment in fact.comments if (words := _words(world, comment))]
+    answers = [(comment, words) for comment, words in addressed if is_named(world, comment.author)]
     if answers:
         *earlier, (last, words) = answers
         before = "; ".join(f"{comment.author}: {text[:100]}" for comment, text in earlier[-5:])
@@ -240,7 +236,7 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
             CommentWanted(flow.issue.id, f"early.{world.seq}", text),
         ]
     # of each comment it is said once that it answers nothing, for its author is not named
-    authors = {f"comment/{comment.id}": comment.author for comment in fact.comments if _words(world, comment)}
+    authors = {f"comment/{comment.id}": comment.author for comment, _ in addressed}
     fresh = {name: author for name, author in authors.items() if name not in flow.judged}
     hint = unnamed(world, fresh.values())
     if not hint:
@@ -329,7 +325,7 @@ def expired(world: World, flow: Flow) -> list[Fact]:
 def withdrawn(world: World, flow: Flow) -> list[Fact]:
     """A person took the label off that says that somebody is waited for: the run is to go on without an answer."""
     run, written, label = flow.run, flow.written, world.settings.labels.needs_input
-    stands = written is not None and written.input and flow.target is not None and written.seq == flow.target.seq
+    stands = written is not None and written.input and flow.target is not None and not flow.unwritten
     if run is None or not stands or not flow.waits_for_input or label in flow.issue.labels:
         return []
     why = f"somebody took the label {label} off"

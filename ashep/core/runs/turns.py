@@ -61,10 +61,8 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
     if fact.not_started and fact.state in UNBEGUN:
         return _not_begun(world, flow, run, fact.not_started, world.now + infra_delay(flow.doubts))
     if run.watch.overdue and run.watch.fresh_after == 0 and fact.state not in UNBEGUN:
-        why = f"no outcome within {run.timeout}"
-        issue = flow.issue.id
-        late = runs.RunEnded(issue, run.id, "timed_out", why, abort=True)
-        return [runs.DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
+        late = runs.RunEnded(fact.issue, run.id, "timed_out", f"no outcome within {run.timeout}", abort=True)
+        return [runs.DeadlineReached(fact.issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
     if fact.state == "running" and ends_run(world, fact):
         return [overdue(flow, run)] if is_diagnosis(run) else stopped(world, flow, run, fact)
     if fact.state == "running":
@@ -139,7 +137,6 @@ def _end_doubted(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
 
 
 def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[Fact]:
-    issue = flow.issue.id
     # what they want is decided before what was reported, which is kept
     if fact.people and not speaks_for_itself(world, run):
         said = _said(world, flow, fact)
@@ -159,7 +156,7 @@ def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[F
         if fact.refused is not None:
             return stopped(world, flow, run, fact)
         why = f"the turn ended with {fact.error[:500]}"
-        return [runs.RunEnded(issue, run.id, "failed", why, error=fact.error[:2000])]
+        return [runs.RunEnded(fact.issue, run.id, "failed", why, error=fact.error[:2000])]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)
     end = _said(world, flow, fact)
