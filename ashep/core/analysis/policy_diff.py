@@ -293,9 +293,6 @@ def totals(found: Iterable[Compared]) -> Totals:
     return Totals(verdicts, unbounded, recorded, least, most, ends, sum(bool(one.rests_on) for one in some))
 
 
-Said = tuple[Any, ...]
-"""What a decision comes to, whatever its words are."""
-
 _WORDS = frozenset({"why", "text"})
 
 _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
@@ -317,8 +314,8 @@ _ROUTES = frozenset(
 What they come to is compared decision by decision."""
 
 
-def said(fact: Fact) -> Said:
-    """Give what a decision comes to."""
+def said(fact: Fact) -> tuple[Any, ...]:
+    """Give what a decision comes to, whatever its words are."""
     left_out = _OF_NO_ACCOUNT.get(type(fact), _WORDS)
     return (type(fact), *(getattr(fact, one.name) for one in fields(fact) if one.name not in left_out))
 

@@ -58,9 +58,8 @@ def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, at: datetime) -> F
 
 
 def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, at: datetime) -> Flow:
-    if flow.question is None:
-        return flow
-    return replace(flow, question=dataclasses.replace(flow.question, remind=fact.remind, reminded=at))
+    question = flow.question and dataclasses.replace(flow.question, remind=fact.remind, reminded=at)
+    return replace(flow, question=question)
 
 
 def _person_answered(flow: Flow, fact: issues.PersonAnswered, seq: int, at: datetime) -> Flow:

@@ -67,8 +67,7 @@ def _gauges(
     spent: tuple[float, float],
     scope: Scope,
     name: str,
-    *,
-    until: datetime | None = None,
+    until: datetime | None,
     issue: str | None = None,
 ) -> Iterator[BudgetUsage]:
     if budget.tokens is not None:
@@ -83,17 +82,17 @@ def of_all(world: World) -> Iterator[BudgetUsage]:
     today, until = day_of(now), day_ends(now)
     for provider, budget in budgets.providers.items():
         spent = used_today(spending, now, provider)
-        yield from _gauges(budget, spent, "provider", f"{provider} on {today}", until=until)
-    yield from _gauges(budgets.day, used_today(spending, now), "day", today, until=until)
-    yield from _gauges(budgets.total, (spending.tokens, spending.cost), "total", "")
+        yield from _gauges(budget, spent, "provider", f"{provider} on {today}", until)
+    yield from _gauges(budgets.day, used_today(spending, now), "day", today, until)
+    yield from _gauges(budgets.total, (spending.tokens, spending.cost), "total", "", None)
 
 
 def of_flow(world: World, flow: Flow) -> Iterator[BudgetUsage]:
     """The limits of an issue in this cycle, and of its run."""
     budgets, issue = world.settings.budgets, flow.issue.id
     if flow.run is not None:
-        yield from _gauges(budgets.run, flow.run.spent, "run", flow.run.id, issue=issue)
-    yield from _gauges(budgets.issue, flow.counters.spent, "issue", issue, issue=issue)
+        yield from _gauges(budgets.run, flow.run.spent, "run", flow.run.id, None, issue)
+    yield from _gauges(budgets.issue, flow.counters.spent, "issue", issue, None, issue)
 
 
 def passed_now(

@@ -273,9 +273,7 @@ def _words(world: World, comment: Comment) -> str:
 def _answered(flow: Flow, run: Run, request: Request, words: str, who: str, before: str) -> runs.RequestJudged:
     issue, why = flow.issue.id, f"{who} answered: {words[:300]}{before}"
     if request.kind == "question":
-        lines = [line for line in words.split("\n") if line.strip()]
-        if len(request.asks) == 1:
-            lines = [words]
+        lines = [words] if len(request.asks) == 1 else [line for line in words.split("\n") if line.strip()]
         answers = tuple(
             chosen(asked, lines[place]) if place < len(lines) else (f"ashep: this was not answered. {DECIDE}",)
             for place, asked in enumerate(request.asks)

@@ -25,15 +25,12 @@ Stage = Literal["idle", "work", "person", "parked", "finishing", "giving_back", 
 the label off · finishing: to be closed · giving_back: to be put back to open · left: a person's, nothing is written."""
 
 
-PostureKind = Literal["work", "ask", "park", "give_back", "close"]
-
-
 @dataclass(frozen=True, slots=True)
 class Posture:
     """How the issue should stand in the tracker, and by which decision."""
 
     seq: int
-    kind: PostureKind
+    kind: Literal["work", "ask", "park", "give_back", "close"]
     phase: str | None
     input: bool = False
     """A question that wants a person's text, not a yes or no."""

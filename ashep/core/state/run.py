@@ -47,10 +47,6 @@ class Pending:
     """Until when a person may answer."""
 
 
-Probation = Literal["no", "suspect", "stop", "second_look"]
-"""A turn without a sign: suspect until a fresh read, then stopped, then looked at once more."""
-
-
 @dataclass(frozen=True)
 class Sent:
     """A prompt of a run."""
@@ -90,7 +86,8 @@ class Watch:
 
     sign_due: datetime | None = None
     """When a turn without a sign becomes suspect."""
-    probation: Probation = "no"
+    probation: Literal["no", "suspect", "stop", "second_look"] = "no"
+    """A turn without a sign: suspect until a fresh read, then stopped, then looked at once more."""
     overdue: bool = False
     stall_after: timedelta | None = None
     tool_timeout: timedelta | None = None
