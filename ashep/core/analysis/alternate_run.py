@@ -46,9 +46,8 @@ def started(world: World, flow: Flow) -> list[Fact]:
         return []
     anew = replace(flow, held_by="\0")  # a hold that stands is said again
     # as if it wrote already: nobody else is in its way, nor changes in the tree that are not ashep's
-    runs_now = concurrency_caps.under_way(
-        world, takers(world)
-    )  # others' caps say who takes it, and never that it waits
+    # others' caps say who takes it, and never that it waits
+    runs_now = concurrency_caps.under_way(world, takers(world))
     room = dispatch.Capacity(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None, runs=runs_now)
     facts = rule(world, anew, room).facts
     if (held := find_first(facts, issues.IssueHeld)) is not None and held.code in CAPS:

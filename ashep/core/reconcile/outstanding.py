@@ -116,8 +116,7 @@ def _posture(world: World, flow: Flow, target: Posture) -> commands.Command:
     stamp = _stamp(world, flow, target)
     add = set[str]()
     drop = {labels.approved, labels.changes_requested, labels.needs_approval, labels.needs_input, labels.needs_answer}
-    drop |= {labels.parked}
-    drop |= {labels.phase_prefix + name for name in phase_labels(world, view)}
+    drop |= {labels.parked, *(labels.phase_prefix + name for name in phase_labels(world, view))}
     if target.kind in ("work", "ask", "park") and target.phase:
         add.add(labels.phase_prefix + target.phase)
     if target.kind == "ask":
