@@ -223,18 +223,14 @@ def back(world: World, flow: Flow, why: str) -> list[Fact]:
 DIRTY_AGAIN, DIRTY_LONGEST = timedelta(minutes=1), timedelta(minutes=10)
 """How long a base whose checkout is in the way is left alone, at first and at last, unless that is seen to change."""
 
-
 MOVED_AGAIN = timedelta(minutes=1)
 """How long a base is left alone that keeps moving."""
-
 
 OFTEN = 3
 """How often in a row it may have moved before that."""
 
-
 AWAY_AGAIN = timedelta(minutes=1)
 """How long a forge is left alone that does not answer, at first."""
-
 
 MOST_DOUBLED = 5
 """How often that time doubles, at most."""
@@ -434,7 +430,6 @@ RULES: IssueRules = {
     IssueFinished: flagged,
     delivery.TreeSealed: sealed,
 }
-
 
 FOLDS: Folds = {
     delivery.CriteriaAdopted: fold_criteria,

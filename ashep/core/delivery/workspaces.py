@@ -277,7 +277,6 @@ def slept(world: World, gap: timedelta) -> World:
 
 RULES: WorldRules = {TreeSeen: user_tree}
 
-
 FOLDS: WorldFolds = {
     TreeSeen: tree_seen,
     TreePrepared: own_tree,

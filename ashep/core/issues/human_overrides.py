@@ -15,14 +15,11 @@ from ashep.core.text import clean
 COOLDOWN = timedelta(minutes=10)
 """After a person set an issue to open while we held it, where `takeover.cooldown` says no other."""
 
-
 AGENT_ACTORS = ("ashep-",)
 """Names that begin so are ashep's own and its agents'."""
 
-
 AGENT = "ashep-agent"
 """The agents' (`BEADS_ACTOR` in a managed server)."""
-
 
 STATUS = {"work": "in_progress", "ask": "blocked", "park": "blocked", "give_back": "open", "close": "closed"}
 """The tracker status of each posture."""

@@ -97,7 +97,6 @@ _UNCHANGED = (
     "- the work changes nothing. Where that is right (a question, an investigation), approve: then it may be closed so."
 )
 
-
 _LANDS = "it lands as it is"
 _APPROVED: dict[issues.About, str] = {"proof": "it goes on as it is", "change": _LANDS, "base": _LANDS}
 

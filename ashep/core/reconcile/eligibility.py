@@ -101,7 +101,6 @@ def reclaimed(world: World, earlier: Flow, flow: Flow, fact: IssueReclaimed) -> 
 
 NOT_ASKED = Hold("not_asked", "this daemon was asked to work on other issues")
 
-
 STANDING = (
     "phase_taken_off", "unknown_phase", "no_policy", "write_refused", "unforeseen", "status_changed", "assigned",
 )  # fmt: skip

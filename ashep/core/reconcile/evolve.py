@@ -252,7 +252,6 @@ def _issue_seen(world: World, fact: tracker.IssueSeen) -> World:
 FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landing.FOLDS, pull_requests.FOLDS)
 """What a fact makes of the flow of its issue."""
 
-
 _WORLD: WorldFolds = {
     resources.JournalBegun: lambda world, fact: replace(
         world, instance=fact.instance, secret=fact.secret, name=fact.actor
@@ -277,10 +276,8 @@ _WORLD: WorldFolds = {
     tracker.IssueSeen: _issue_seen,
 }
 
-
 WORLD_FOLDS = merged(_WORLD, workspaces.FOLDS, base_checks.FOLDS, repository.WORLD_FOLDS)
 """What any other fact makes of the World."""
-
 
 PARTS: Mapping[type, tuple[str, Callable[[Any, Any, datetime], Any]]] = {
     kind: (name, fold)

@@ -22,10 +22,8 @@ from ashep.core.state.world import World
 MARKED_FOR_CHANGES = ("ask.",)
 """Comments that begin so tell a person what there is to look at."""
 
-
 MOST_NAMED = 50
 """Commits, and files, that such a comment names."""
-
 
 _OF_TRACKER = (*commands.WRITES, commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors)
 """Effects on an issue in the tracker, one of which is open at a time."""

@@ -32,7 +32,6 @@ from ashep.core.state.world import World, WorldRules
 STEPS = 20
 """The growth of a running turn is a fact where it is one of so many parts of a limit: several cannot pass it unseen."""
 
-
 Scope = Literal["run", "issue", "day", "provider", "total", "runs_per_hour"]
 """What a limit is for. The API and the page know no others: this is their one definition."""
 Unit = Literal["tokens", "cost", "runs"]

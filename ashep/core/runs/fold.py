@@ -32,10 +32,8 @@ from ashep.core.state.spending import Spending, add, marked
 DIAGNOSIS = timedelta(minutes=5)
 """How long the diagnosis of a stalled turn may take."""
 
-
 LONGEST_START = timedelta(hours=1)
 """How long a process may start that is to answer a prompt, whatever its runner says of it."""
-
 
 Fold = Callable[[Flow, Run, Any, int, datetime], Flow]
 

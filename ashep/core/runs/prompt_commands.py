@@ -34,14 +34,11 @@ RUN_EFFECTS = (
 )  # fmt: skip
 """Effects of runs, one of which is open at a time."""
 
-
 EXTRACTION = "/extract"
 """How the keys of an extraction's session end."""
 
-
 DIAGNOSED = "/diagnose"
 """How the keys of a diagnosis's session end."""
-
 
 RUN = re.compile(r"(.+)\.(\d{1,9})\.(\d{1,9})")
 """What a run's id ends with: phase, visit and attempt. A stamp may hold whatever somebody put there."""

@@ -33,26 +33,21 @@ from ashep.core.text import clean
 ADDRESSED = re.compile(r"\s*@ashep\b[:,]?\s*", re.IGNORECASE)
 """How a comment begins that answers."""
 
-
 SIGNED = re.compile(r"\(ashep answer, [^()\n]*+\)")
 """How one ends that `ashep answer` wrote."""
 
-
 YES = frozenset({"y", "yes", "ok", "allow", "allowed", "approve", "approved", "once"})
 """What allows a tool: any other text denies it, and is told to the agent."""
-
 
 GO_ON = (
     "Go on without it. If the work cannot be done without it, report the result `failed`, and say in the summary what "
     "is needed."
 )
 
-
 DECIDE = (
     "Decide yourself what is most sensible, go on, and say in the summary what you assumed. If only a person can "
     "decide it, report `needs_human`."
 )
-
 
 NO_RULE = "no rule allows it"
 _TOOL, _MOST_TOOLS = re.compile(r"[A-Za-z0-9_-]{1,40}"), 10  # tools that are named to people, and how many

@@ -293,5 +293,4 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
 
 RULES: IssueRules = {SessionSeen: session_seen, SessionReleased: released}
 
-
 FOLDS: Folds = {SessionTaken: _taken, SessionSeen: _read, ReleaseWanted: _ending, SessionReleased: _released}

@@ -25,7 +25,6 @@ from ashep.core.state.world import IssueRules, World, phase_of
 MAX_RESTARTS = 10
 """Turns of one run that are started again because the agent server died; one more parks the issue."""
 
-
 EXTRACT = Phase(name="extract")
 """What an extraction asks of an agent: the capability `extract`, to read."""
 
@@ -224,9 +223,7 @@ def _rejected(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
 DEBUG = Phase(name="debug", access="read")
 """What a diagnosis asks of an agent: the capability `debug`, to read."""
 
-
 RETRY, CHANGE_AGENT, ASK_PERSON = "retry", "change_agent", "ask_person"
-
 
 VERDICTS = (RETRY, CHANGE_AGENT, ASK_PERSON)
 """What a diagnosis says: try again, let another agent try, or ask a person."""

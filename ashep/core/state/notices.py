@@ -122,7 +122,6 @@ SERVERS: dict[type, Callable[[Any], tuple[str, str | None]]] = {
 }
 """The facts that say of a server (by its name for people) why it is away, or, with None, that it is not."""
 
-
 _FOLDED = frozenset({*RECORDS, *SERVERS, DaemonStarted, DaemonStopped})
 
 

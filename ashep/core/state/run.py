@@ -18,7 +18,6 @@ from ashep.core.state.immutable import replace
 NO_SIGN, LONGEST_NO_SIGN = timedelta(seconds=30), timedelta(minutes=10)
 """From a prompt's delivery to the first sign of a turn (facts/opencode.md 11, 16, 26): at first, and at the longest."""
 
-
 MOST_STOPS = 4
 """Times that the session of an ended run is stopped once more whose prompt had not begun: after 30 s, 1, 2, 4 min."""
 
