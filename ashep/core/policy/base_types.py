@@ -150,31 +150,40 @@ BEADS = "beads"
 """The tracker that is built in."""
 
 
-def class_parser(*names: str) -> AfterValidator:
-    """Make what reads one of these names or `package.module:Class`; anything else is a ValueError that says so."""
-    words = f"{', '.join(names)}, or a class" if names else "a class"
-
-    def parse_class(value: str) -> str:
-        if value not in names and not re.fullmatch(_PATTERN, value):
-            raise ValueError(f"expected {words} as package.module:Class")
-        return value
-
-    return AfterValidator(parse_class)
+def parse_dotted(value: str) -> str:
+    """Read `package.module:Class`; anything else is a ValueError that says so."""
+    if not re.fullmatch(_PATTERN, value):
+        raise ValueError("expected a class as package.module:Class")
+    return value
 
 
-Dotted = Annotated[str, class_parser(), WithJsonSchema({"type": "string", "pattern": _PATTERN})]
+def parse_tracker(value: str) -> str:
+    """Read `beads` or `package.module:Class`; anything else is a ValueError that says so."""
+    if value != BEADS and not re.fullmatch(_PATTERN, value):
+        raise ValueError("expected beads, or a class as package.module:Class")
+    return value
+
+
+def parse_runner(value: str) -> str:
+    """Read `claude`, `acp` or `package.module:Class`; anything else is a ValueError that says so."""
+    if value not in DECLARED_KINDS and not re.fullmatch(_PATTERN, value):
+        raise ValueError(f"expected {', '.join(DECLARED_KINDS)}, or a class as package.module:Class")
+    return value
+
+
+Dotted = Annotated[str, AfterValidator(parse_dotted), WithJsonSchema({"type": "string", "pattern": _PATTERN})]
 """A class of the user's."""
 
 TrackerType = Annotated[
     str,
-    class_parser(BEADS),
+    AfterValidator(parse_tracker),
     WithJsonSchema({"anyOf": [{"const": BEADS, "type": "string"}, {"type": "string", "pattern": _PATTERN}]}),
 ]
 """The built-in tracker, or a class of the user's."""
 
 RunnerType = Annotated[
     str,
-    class_parser(*DECLARED_KINDS),
+    AfterValidator(parse_runner),
     WithJsonSchema({"anyOf": [{"enum": [*DECLARED_KINDS], "type": "string"}, {"type": "string", "pattern": _PATTERN}]}),
 ]
 """A kind of runner that is built in, or a class of the user's."""
