@@ -151,7 +151,7 @@ BLIND = mutants([
     ("who wrote is forgotten", transition_system.TransitionSystem, "_state", "if report.phase in self._writers",
      "if False"),
     ("flags are not followed", routing, "proven", "return flagged or", "return"),
-    ("a no undoes what was passed", routing, "_after_work_answer", "why, keeps=True)\n    if", "why)\n    if"),
+    ("a no undoes what was passed", routing, "after_answer", "why, keeps=True)\n    if", "why)\n    if"),
     ("anybody mends it", routing, "writer_of", "next(ran, writers[-1] if writers else None)", "(writers or [None])[0]"),
     ("every dead end is one", soundness, "_dead_ends", 'step.target.kind != "park"', "True"),
     ("what is required is forgotten", transition_system.TransitionSystem, "_fresh", "passed = state.passed if",
@@ -271,7 +271,7 @@ UNTRIED = mutants([
     ("verdicts are forgotten", transition_system.TransitionSystem, "_state", "said.verdict or", ""),
     ("every verdict is looked into", transition_system.TransitionSystem, "_moves",
      "or move.name in claims(phase)", "or True"),
-    ("work passes nowhere", routing, "_after_work_answer", "target = proven(flow", "target = CLOSE #"),
+    ("work passes nowhere", routing, "after_answer", "target = proven(flow", "target = CLOSE #"),
 ])  # fmt: skip
 
 
@@ -301,7 +301,7 @@ LINE = policy_of(Phase(name="implement"), Phase(name="review"))
 ENDLESS = [
     (Mutant("visits", routing.enter, ">= phase.max_visits", ">= 10**9"), TWICE),
     (Mutant("attempts", private(routing, "_try_again"), "failures < phase.retry.max_attempts", "True"), TWICE),
-    (Mutant("evidence", private(landing, "_fell_short"), "flow.work.unproven >= most", "False"), PROVEN),
+    (Mutant("evidence", private(landing, "_judge_success"), "flow.work.unproven >= most", "False"), PROVEN),
     (Mutant("landing", routing.enter, ">= phase.max_visits", ">= 10**9"), LINE),
     (Mutant("deadlines", routing.after_deadline, ">= target.max_visits", ">= 10**9"), IDLE),
 ]

@@ -11,6 +11,7 @@ from ashep.core.analysis.policy_diff import (
     End,
     NotObserved,
     counted,
+    find_first,
     weighty,
 )
 from ashep.core.delivery.landing import about_to_land
@@ -45,29 +46,19 @@ def started(world: World, flow: Flow) -> list[Fact]:
         return []
     anew = replace(flow, held_by="\0")  # a hold that stands is said again
     # as if it wrote already: nobody else is in its way, nor changes in the tree that are not ashep's
-    runs_now = concurrency_caps.under_way(
-        world, takers(world)
-    )  # others' caps say who takes it, and never that it waits
+    # others' caps say who takes it, and never that it waits
+    runs_now = concurrency_caps.under_way(world, takers(world))
     room = dispatch.Capacity(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None, runs=runs_now)
     facts = rule(world, anew, room).facts
-    if (held := _held(facts)) is not None and held.code in CAPS:
+    if (held := find_first(facts, issues.IssueHeld)) is not None and held.code in CAPS:
         facts = rule(world, anew, changed(room, runs=())).facts
     return weighty(facts, flow.issue.id)
 
 
-def go_on(
-    life: ComparedIssue,
-    world: World,
-    facts: Sequence[Fact],
-    rest: Sequence[Entry],
-    entry: Entry,
-    *,
-    strict: bool = False,
-) -> None:
+def go_on(life: ComparedIssue, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry) -> None:
     """Let the other life go on from here by the core's rules, up to its end or to what was not observed.
 
-    `world` is the other life's, in which `facts` are decided after `entry`; `rest` is the rest of that batch. With
-    `strict` no answer of a person's counts from here on.
+    `world` is the other life's, in which `facts` are decided after `entry`; `rest` is the rest of that batch.
     """
     life.spoilt, life.met, life.world, life.tree = "", None, None, None
     life.seq = max(rest[-1].seq if rest else entry.seq, life.fork.seq if life.fork else 0)
@@ -77,7 +68,8 @@ def go_on(
         life.counted = life.counted.plus(counted(more))
         life.creations |= {fact.id: fact for fact in more if isinstance(fact, issues.CreationWanted)}
         flow = world.flows[life.issue]
-        if run < len(facts) or flow.stage not in ("work", "idle", "left") or _held(facts) is not None:
+        is_held = find_first(facts, issues.IssueHeld) is not None
+        if run < len(facts) or flow.stage not in ("work", "idle", "left") or is_held:
             break
         # what is only a matter of time is over: a delay, and what is still to be read of a run that has ended
         last = flow.run
@@ -88,7 +80,7 @@ def go_on(
         facts = started(world, flow)
         if not facts:
             break
-    _settle(life, world, facts, strict=strict)
+    _settle(life, world, facts)
 
 
 def _followed(world: World, facts: Iterable[Fact], entry: Entry) -> tuple[World, list[Fact]]:
@@ -99,14 +91,9 @@ def _followed(world: World, facts: Iterable[Fact], entry: Entry) -> tuple[World,
     return batch.world, [entry.body for entry in batch.entries if not isinstance(entry.body, commands.Command)]
 
 
-def _held(facts: Iterable[Fact]) -> issues.IssueHeld | None:
-    return next((fact for fact in facts if isinstance(fact, issues.IssueHeld)), None)
-
-
-def _settle(life: ComparedIssue, world: World, facts: Sequence[Fact], *, strict: bool) -> None:
+def _settle(life: ComparedIssue, world: World, facts: Sequence[Fact]) -> None:
     """Say how the other life ended, or what it waits for."""
-    flow, held = world.flows[life.issue], _held(facts)
-    run = next((fact for fact in facts if isinstance(fact, runs.RunPlanned)), None)
+    flow, held, run = world.flows[life.issue], find_first(facts, issues.IssueHeld), find_first(facts, runs.RunPlanned)
     if run is not None:
         needs = f"a run of {run.phase} by {run.agent}"
         flaw = flow.work.flaw if flow.work.flaw is not None and flow.work.flaw.kind in ("conflict", "checks") else None
@@ -123,7 +110,7 @@ def _settle(life: ComparedIssue, world: World, facts: Sequence[Fact], *, strict:
         life.end = End("closed", "", flow.why)
     elif flow.stage == "parked":
         life.end = End("parked", flow.code, flow.why)
-    elif flow.stage == "person" and flow.question is not None and not strict:
+    elif flow.stage == "person" and flow.question is not None and not life.strict:
         life.world = world
         shared = world.indexes.live if flow.work.own is None else ()
         others = sorted(issue for issue in shared if issue != life.issue and is_writing(world.flows[issue]))
@@ -186,7 +173,7 @@ def bounded(world: World, issue: str, unknown: NotObserved) -> NotObserved:
 # --- questions ----------------------------------------------------------------------------------------------------
 
 
-def met(life: ComparedIssue, entry: Entry, rest: Sequence[Entry], *, strict: bool = False) -> None:
+def met(life: ComparedIssue, entry: Entry, rest: Sequence[Entry]) -> None:
     """Look whether an entry of the recorded life is what the other one waits for: its question and the answer, or what
     came of its work on the way to the base.
 
@@ -200,9 +187,9 @@ def met(life: ComparedIssue, entry: Entry, rest: Sequence[Entry], *, strict: boo
     if entry.seq < life.fork.seq or begun or (life.spoilt and life.met is None):
         return None
     if isinstance(body, (delivery.TreeSealed, TreeLeft)):
-        return _sealed(life, world, flow, entry, rest, strict=strict)
+        return _sealed(life, world, flow, entry, rest)
     if flow.stage == "finishing":
-        return _lands(life, world, flow, entry, rest, strict=strict)
+        return _lands(life, world, flow, entry, rest)
     question = flow.question
     assert question is not None
     if life.met is None:
@@ -223,9 +210,7 @@ def met(life: ComparedIssue, entry: Entry, rest: Sequence[Entry], *, strict: boo
     return None
 
 
-def _sealed(
-    life: ComparedIssue, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool
-) -> None:
+def _sealed(life: ComparedIssue, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry]) -> None:
     """What a run left is known: of the last one that both lives had, it is what the other goes on with."""
     body, run = entry.body, flow.run
     assert isinstance(body, (delivery.TreeSealed, TreeLeft))
@@ -241,7 +226,7 @@ def _sealed(
     if weighty(more, life.issue) == [body]:  # nothing follows from that
         life.world = after
     else:
-        go_on(life, seen, [body], rest, entry, strict=strict)
+        go_on(life, seen, [body], rest, entry)
 
 
 def _awaited(flow: Flow) -> str:
@@ -281,7 +266,7 @@ _PASSES = ("moved", "dirty", "locked", "away", "failed")
 """Why a base was not moved, where that passes by itself: it tells nothing of the work."""
 
 
-def _lands(life: ComparedIssue, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool) -> None:
+def _lands(life: ComparedIssue, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry]) -> None:
     """Take what came of the very same work on its way to the base. Where the base may have been another one when the
     other life brought it there, or a person looked at it, that is an assumption, which is told.
     """
@@ -301,11 +286,11 @@ def _lands(life: ComparedIssue, world: World, flow: Flow, entry: Entry, rest: Se
     if not _tells(flow, own, landing, entry.body):
         return None
     if why := _assumed(world, own, landing, entry.body):
-        if strict:
+        if life.strict:
             return spoil(life, why)
         life.rests_on += (entry.seq,)
     assert not isinstance(body, commands.Command)
-    go_on(life, replace(world, now=entry.at, seq=entry.seq - 1), [body], rest, entry, strict=strict)
+    go_on(life, replace(world, now=entry.at, seq=entry.seq - 1), [body], rest, entry)
     return None
 
 

@@ -45,12 +45,11 @@ def answer_effects(world: World, flow: Flow) -> tuple[AnswerEffect, ...]:
     question = flow.question
     if question is None or flow.stage != "person":
         return ()
-    why = "an answer is given"
-    replies: dict[Reply, bool] = (
-        {"answered": True} if question.leads_back else {"approved": True, "changes_requested": False}
-    )
+    replies: dict[Reply, bool] = {"approved": True, "changes_requested": False}
+    if question.leads_back:
+        replies = {"answered": True}
     found: dict[Reply, list[Fact]] = {
-        reply: after_answer(world, flow, question, yes, why) for reply, yes in replies.items()
+        reply: after_answer(world, flow, question, yes, "an answer is given") for reply, yes in replies.items()
     }
     found["deadline"] = after_deadline(world, flow, question)
     return tuple(way for answer, facts in found.items() if (way := _way(world, flow, answer, facts)) is not None)

@@ -192,13 +192,8 @@ def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, take
             yield from _listed(world, flow, view, taken_in=taken_in)
     listed = {view.id for view in issues}
     for issue, flow in world.flows.items():
-        if (
-            taken_in
-            and flow.active
-            and issue not in listed
-            and not flow.look_again
-            and not pending_intents.stale(flow, as_of)
-        ):
+        is_gone = flow.active and issue not in listed and not flow.look_again
+        if taken_in and is_gone and not pending_intents.stale(flow, as_of):
             yield Finding("vanished", issue, f"is {flow.stage}, and the tracker does not list it")
 
 
@@ -220,8 +215,7 @@ def _listed(world: World, flow: Flow, view: tracker.Issue, *, taken_in: bool) ->
     if flow.stage == "idle" and _holds(world, view) and foreign and flow.code not in EXPLAINED:
         yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and nobody works on it")
     busy = flow.look_again or any(isinstance(command, commands.WRITES) for command in flow.open)
-    settled = flow.written is not None and (flow.target is None or flow.target.seq == flow.written.seq)
-    if flow.active and flow.written is not None and settled and not busy and view == flow.issue:
+    if flow.active and flow.written is not None and not flow.unwritten and not busy and view == flow.issue:
         yield from _as_written(world, flow, flow.written, view)
 
 
@@ -256,10 +250,8 @@ def of_answers(issue: str, answers: Iterable[RecordedAnswer], changes: Collectio
     known = {(change.what, change.actor) for change in changes}
     for one in answers:
         if (("added", one.label), one.actor) not in known:
-            what = (
-                f"was answered by {one.actor} with {one.label} (record {one.seq}), and the tracker knows nothing of it"
-            )
-            yield Finding("answer_unknown", issue, what)
+            answer = f"was answered by {one.actor} with {one.label} (record {one.seq})"
+            yield Finding("answer_unknown", issue, f"{answer}, and the tracker knows nothing of it")
 
 
 # --- the World and the agent server -------------------------------------------------------------------------------

@@ -47,10 +47,8 @@ def bounds_of(
     question_phases = {s.phase for s in steps if s.kind == "ask" and s.code not in BUILT_IN}
     asking = [phase for phase in policy.phases if phase.name in question_phases]
     worn = _Wear(steps)
-    runs = min(
-        policy.limits.max_runs,
-        worn.most({one.name: (_attempts(one, own_trees=own_trees), one.max_visits) for one in working}),
-    )
+    attempts = {one.name: (_attempts(one, own_trees=own_trees), one.max_visits) for one in working}
+    runs = min(policy.limits.max_runs, worn.most(attempts))
     asked = worn.most({one.name: (1, one.max_visits) for one in asking})
     deadlines = {one.name: (round((one.human or Human()).deadline.total_seconds()), one.max_visits) for one in asking}
     longest = max((_longest(phase, agents) for phase in working), default=timedelta())

@@ -17,6 +17,7 @@ from ashep.core.analysis.policy_diff import (
     Fork,
     NotObserved,
     compare,
+    find_first,
     limits,
     looked_for,
     parted,
@@ -78,7 +79,7 @@ class Counterfactual:
         for issue in sorted(world.indexes.unclosed):
             if world.flows[issue].active:
                 why = "it was under way where the journal begins: what led there was pruned"
-                life = self.lives[issue] = ComparedIssue(issue, world.flows[issue].policy)
+                life = self.lives[issue] = ComparedIssue(issue, world.flows[issue].policy, strict)
                 life.fork = Fork(world.seq, world.now, None, None, why)
                 life.end = NotObserved(world.seq, "what was pruned", why, NOTHING, 0, None)
 
@@ -127,7 +128,7 @@ class Counterfactual:
             held = isinstance(body, issues.IssueHeld) and body.code in alternate_run.NOT_CLAIMED
             if not held and not isinstance(body, (issues.IssueTaken, issues.IssueAdopted)):
                 return
-            life = ComparedIssue(issue, None)
+            life = ComparedIssue(issue, None, self.strict)
             if not held:
                 self.lives[issue] = life
         life.last = entry.seq
@@ -137,14 +138,14 @@ class Counterfactual:
                 self.lives[issue] = life
         else:
             if life.world is not None and not self._looked_elsewhere(life, life.world, body):
-                alternate_run.met(life, entry, rest, strict=self.strict)
+                alternate_run.met(life, entry, rest)
             self._note(life)
             life.count(entry)
 
     def _go_on(
         self, life: ComparedIssue, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry
     ) -> None:
-        alternate_run.go_on(life, world, facts, rest, entry, strict=self.strict)
+        alternate_run.go_on(life, world, facts, rest, entry)
         self._note(life)
 
     def _note(self, life: ComparedIssue) -> None:
@@ -317,13 +318,12 @@ class Counterfactual:
             flow, life = world.flows[issue], self.lives.get(issue)
             if flow.code not in alternate_run.NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
                 continue
-            life = life or ComparedIssue(issue, None)
+            life = life or ComparedIssue(issue, None, self.strict)
             life.policy = None
             other = self._other(world, life)
             now = alternate_run.started(other, other.flows[issue])
-            if any(isinstance(fact, issues.IssueTaken) for fact in now):
-                life.policy = next(fact.policy for fact in now if isinstance(fact, issues.IssueTaken))
-                life.last = life.last or world.seq
+            if (taken := find_first(now, issues.IssueTaken)) is not None:
+                life.policy, life.last = taken.policy, life.last or world.seq
                 life.fork = Fork(world.seq, world.now, None, now[0])
                 self.lives[issue] = life
                 self._go_on(life, other, now, (), Entry(world.seq, world.now, now[0]))

@@ -74,10 +74,8 @@ def _shared_due(world: World, flow: Flow, code: str) -> datetime | None:
 
 def _state(world: World, flow: Flow) -> tuple[State, str, str]:
     match flow.stage:
-        case "closed":
-            return "closed", flow.code, flow.why
-        case "parked":
-            return "parked", flow.code, flow.why
+        case "closed" | "parked":
+            return flow.stage, flow.code, flow.why
         case "person":
             asked = flow.question.text if flow.question else flow.why
             return "person", "question", f"asked: {asked[:200]}"

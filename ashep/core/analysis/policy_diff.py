@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as changed
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ashep.core.facts import commands, delivery, issues, records
 from ashep.core.facts.runs import RunEnded, RunPlanned, RunWithdrawn
@@ -14,6 +15,8 @@ from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.core.state.notices import RECORDS
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
+
+Kind = TypeVar("Kind", bound=Fact)
 
 LIFE_ENDS = (issues.IssueClosed, issues.IssueLeft, issues.IssueGivenBack)
 """After these an issue is not ours any more: if it comes back, that is by somebody's will, and another life."""
@@ -92,6 +95,8 @@ class ComparedIssue:
     issue: str
     policy: str | None
     """The other policy's name."""
+    strict: bool = False
+    """No answer of a person's counts from where the other life has parted."""
     last: int = 0
     """The number of its last record."""
     recorded: Count = NOTHING
@@ -156,6 +161,11 @@ class ComparedIssue:
         return next((count for at, count in ends if at >= seq), self.recorded)
 
 
+def find_first(facts: Iterable[Fact], kind: type[Kind]) -> Kind | None:
+    """Find the first fact of a kind."""
+    return next((fact for fact in facts if isinstance(fact, kind)), None)
+
+
 def counted(facts: Iterable[Fact]) -> Count:
     """Count runs and questions."""
     runs = questions = 0
@@ -206,23 +216,18 @@ def compare(
     """Sum up lives, those with the last records last; `created`: who asked for which issue, and where."""
     lives = {issue: changed(life) for issue, life in lives.items()}
     for child, (seq, wanted) in created.items():  # parents come before their children
-        if child in lives and (parent := lives.get(wanted.issue)) is not None and parent.fork is not None:
-            _inherit(lives[child], parent, parent.fork, seq, wanted, policies or world.policies)
+        if child in lives and (parent := lives.get(wanted.issue)) is not None:
+            _inherit(lives[child], parent, seq, wanted, policies or world.policies)
     chosen = sorted(lives.values(), key=lambda life: life.last)
     return [_compared(life, world) for life in (chosen if last is None else chosen[-last:] if last else [])]
 
 
 def _inherit(
-    life: ComparedIssue,
-    parent: ComparedIssue,
-    fork: Fork,
-    seq: int,
-    wanted: issues.CreationWanted,
-    policies: Policies | None,
+    life: ComparedIssue, parent: ComparedIssue, seq: int, wanted: issues.CreationWanted, policies: Policies | None
 ) -> None:
     """Let a created issue follow what becomes of the one whose agent asked for it."""
-    now = parent.creations.get(wanted.id)
-    if seq < fork.seq or (now is not None and now.parked == wanted.parked):
+    fork, now = parent.fork, parent.creations.get(wanted.id)
+    if fork is None or seq < fork.seq or (now is not None and now.parked == wanted.parked):
         return
     known = isinstance(parent.end, End)
     word = "would have gone another way" if known else "may have gone another way"
@@ -288,9 +293,6 @@ def totals(found: Iterable[Compared]) -> Totals:
     return Totals(verdicts, unbounded, recorded, least, most, ends, sum(bool(one.rests_on) for one in some))
 
 
-Said = tuple[Any, ...]
-"""What a decision comes to, whatever its words are."""
-
 _WORDS = frozenset({"why", "text"})
 
 _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
@@ -312,8 +314,8 @@ _ROUTES = frozenset(
 What they come to is compared decision by decision."""
 
 
-def said(fact: Fact) -> Said:
-    """Give what a decision comes to."""
+def said(fact: Fact) -> tuple[Any, ...]:
+    """Give what a decision comes to, whatever its words are."""
     left_out = _OF_NO_ACCOUNT.get(type(fact), _WORDS)
     return (type(fact), *(getattr(fact, one.name) for one in fields(fact) if one.name not in left_out))
 
@@ -326,9 +328,7 @@ def weighty(facts: Iterable[Fact], issue: str) -> list[Fact]:
 
 def parted(was: Sequence[Fact], now: Sequence[Fact]) -> tuple[Fact | None, Fact | None] | None:
     """Give the first decisions that are not the same; None: all are."""
-    for place in range(max(len(was), len(now))):
-        one = was[place] if place < len(was) else None
-        other = now[place] if place < len(now) else None
+    for one, other in zip_longest(was, now):
         if one is None or other is None or said(one) != said(other):
             return one, other
     return None
@@ -336,10 +336,8 @@ def parted(was: Sequence[Fact], now: Sequence[Fact]) -> tuple[Fact | None, Fact 
 
 def shown(phase: Phase) -> dict[str, Any]:
     """Give what an agent, or its session, is given of a phase."""
-    return phase.model_dump(exclude={*_ROUTES, "capabilities", "access"}) | {
-        "needs": phase.needs,
-        "writes": phase.writes,
-    }
+    given = phase.model_dump(exclude={*_ROUTES, "capabilities", "access"})
+    return given | {"needs": phase.needs, "writes": phase.writes}
 
 
 def looked_for(policy: Policy | None, phase: str) -> tuple[Any, ...]:

@@ -61,12 +61,8 @@ class PolicyVerdict:
     """None where nothing leads to `close`."""
 
 
-Analysis = Mapping[str, PolicyVerdict]
-"""By the policy's name."""
-
-
-def analyse(policies: Policies, agents: Agents, settings: Settings) -> Analysis:
-    """Search every policy; its names, targets and agents must be in order (`ashep.config.consistency`)."""
+def analyse(policies: Policies, agents: Agents, settings: Settings) -> dict[str, PolicyVerdict]:
+    """Search every policy, by its name; names, targets and agents must be in order (`ashep.config.consistency`)."""
     own, verdicts = settings.worker.workspace != "shared", dict[str, PolicyVerdict]()
     for name in policies.policies:
         board = TransitionSystem(policies, agents, settings, name)

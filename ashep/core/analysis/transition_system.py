@@ -171,11 +171,8 @@ class TransitionSystem:
 
     def _moves(self, state: State) -> Iterator[Transition]:
         if state.kind == "ask":
-            yield from (
-                Transition("approved", "answer"),
-                Transition("changes_requested", "answer"),
-                Transition("deadline", "deadline"),
-            )
+            yield from (Transition("approved", "answer"), Transition("changes_requested", "answer"))
+            yield Transition("deadline", "deadline")
         phase = self.policy.phase(state.phase)
         if state.kind != "work" or phase is None:
             return

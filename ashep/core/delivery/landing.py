@@ -14,7 +14,7 @@ from ashep.core.facts.issues import About, CommentWanted, IssueFinished, IssuePa
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
 from ashep.core.policy.flags import must_ask
-from ashep.core.policy.policies import Phase, Verify
+from ashep.core.policy.policies import Verify
 from ashep.core.state.delivery import (
     MOST_NAMED,
     MOST_PROOFS,
@@ -44,7 +44,7 @@ def verified(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkVerifie
     if evidence is None or evidence.commit != fact.commit:
         return []
     if fact.run:
-        return _of_run(world, earlier, flow, evidence) if flow.work.verifying == fact.run else []
+        return _judge_success(world, earlier, flow, evidence) if flow.work.verifying == fact.run else []
     landing, lacking = flow.work.landing, evidence.lacking(flow.work.waived)
     if landing is None:
         return []
@@ -52,25 +52,19 @@ def verified(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkVerifie
         why = f"it cannot land, and no work is to blame for that: {name_failing(evidence.results)}"
         return _ask(world, flow, why, "base")
     if lacking:
-        return back(
-            world, flow, f"on {landing.onto or 'its branch'} it did not hold: {list_names(lacking, MOST_NAMED)}"
-        )
+        where = f"on {landing.onto or 'its branch'}"
+        return back(world, flow, f"{where} it did not hold: {list_names(lacking, MOST_NAMED)}")
     return _told(flow, landing.commit or fact.commit) if landing.over else []
 
 
-def _of_run(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list[Fact]:
+def _judge_success(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list[Fact]:
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     if policy is None or phase is None:
         return park(flow, "unknown_phase", gone(world, flow, flow.phase))
-    lacking = evidence.lacking(flow.work.waived)
+    lacking, before = evidence.lacking(flow.work.waived), earlier.work.evidence
     if not lacking:
         return enter(world, flow, proven(flow, policy, phase), f"{flow.why}; {words(evidence)}")
-    return _fell_short(world, earlier, flow, phase, evidence)
-
-
-def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence: Evidence) -> list[Fact]:
-    lacking, before = evidence.lacking(flow.work.waived), earlier.work.evidence
     said, most = dict(flow.counters.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
     failed, blameless = tuple(name for name in lacking if name != UNCHANGED), name_failing(evidence.results)
     parts = ["the work changes nothing"] if UNCHANGED in lacking else []
@@ -229,18 +223,14 @@ def back(world: World, flow: Flow, why: str) -> list[Fact]:
 DIRTY_AGAIN, DIRTY_LONGEST = timedelta(minutes=1), timedelta(minutes=10)
 """How long a base whose checkout is in the way is left alone, at first and at last, unless that is seen to change."""
 
-
 MOVED_AGAIN = timedelta(minutes=1)
 """How long a base is left alone that keeps moving."""
-
 
 OFTEN = 3
 """How often in a row it may have moved before that."""
 
-
 AWAY_AGAIN = timedelta(minutes=1)
 """How long a forge is left alone that does not answer, at first."""
-
 
 MOST_DOUBLED = 5
 """How often that time doubles, at most."""
@@ -255,11 +245,6 @@ def fold_criteria(flow: Flow, fact: delivery.CriteriaAdopted, seq: int, at: date
 def fold_edit(flow: Flow, fact: delivery.CriteriaChanged, seq: int, at: datetime) -> Flow:
     """Keep what the checks say by now; those that count are as they were."""
     return with_work(flow, criteria=flow.work.criteria and dataclasses.replace(flow.work.criteria, seen=fact.hash))
-
-
-def _to_verify(flow: Flow, fact: delivery.VerificationWanted, seq: int, at: datetime) -> Flow:
-    # a person who let it go left the phase wanted: their outcome is looked into first
-    return replace(flow, work=replace(flow.work, verifying=fact.run), wanted=False, why=fact.why, since=at)
 
 
 def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetime) -> Flow:
@@ -329,13 +314,8 @@ def fold_landing(flow: Flow, fact: _Step, seq: int, at: datetime) -> Flow:
             if fact.code == "names":
                 flow = with_work(flow, flaw=Flaw("names", fact.why, ""))
             code = f"landing_{fact.code}"
-            return replace(
-                flow,
-                work=replace(flow.work, landing=landing),
-                code=code,
-                why=fact.why,
-                since=flow.since if flow.code == code else at,
-            )
+            since = flow.since if flow.code == code else at
+            return replace(flow, work=replace(flow.work, landing=landing), code=code, why=fact.why, since=since)
 
 
 def checkout_changed(flow: Flow) -> Flow:
@@ -451,11 +431,13 @@ RULES: IssueRules = {
     delivery.TreeSealed: sealed,
 }
 
-
 FOLDS: Folds = {
     delivery.CriteriaAdopted: fold_criteria,
     delivery.CriteriaChanged: fold_edit,
-    delivery.VerificationWanted: _to_verify,
+    # a person who let it go left the phase wanted: their outcome is looked into first
+    delivery.VerificationWanted: lambda flow, fact, seq, at: replace(
+        flow, work=replace(flow.work, verifying=fact.run), wanted=False, why=fact.why, since=at
+    ),
     delivery.WorkVerified: fold_verified,
     **dict.fromkeys(get_args(_Step), fold_landing),
 }

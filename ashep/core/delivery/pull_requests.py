@@ -152,7 +152,6 @@ def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow
 
 RULES: IssueRules = {PullRequestOpened: opened, PullRequestSeen: seen}
 
-
 FOLDS: Folds = {
     PullRequestOpened: _opened,
     PullRequestSeen: _seen,

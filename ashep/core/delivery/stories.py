@@ -101,10 +101,8 @@ def amends(world: World, flow: Flow, run: Run) -> bool:
 
 def sealed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
     """Tell what was put back, and see to a story that could not be written, or whose work has stopped."""
-    told = "\n".join(f"- {one}" for one in fact.refused)
-    facts: list[Fact] = (
-        [CommentWanted(fact.issue, f"refused.{world.seq}", f"{fact.run} is over, and:\n{told}")] if told else []
-    )
+    text = "\n".join((f"{fact.run} is over, and:", *(f"- {one}" for one in fact.refused)))
+    facts: list[Fact] = [CommentWanted(fact.issue, f"refused.{world.seq}", text)] if fact.refused else []
     left, run = fact.story, flow.run
     if left is None or run is None or run.id != fact.run or not run.ended or not flow.active:
         return facts

@@ -2,7 +2,7 @@
 is in them is nowhere else. When they are looked at is decided here; whether anything would be lost, git says then.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from ashep.core.facts.commands import RemoveTree
 from ashep.core.facts.delivery import TreeKept, TreeRests
@@ -22,7 +22,9 @@ MOST_DOUBLED = 5
 def begins(world: World, earlier: Flow, flow: Flow, fact: IssueClosed) -> list[Fact]:
     """The issue is closed: its tree has its time."""
     own, keep = flow.work.own, world.settings.trees.keep
-    return [_until(flow, own, world.now + keep, keep)] if own is not None and own.base and keep is not None else []
+    if own is None or not own.base or keep is None:
+        return []
+    return [TreeRests(fact.issue, own.branch, world.now + keep, keep)]
 
 
 def after_settings(world: World) -> list[Fact]:
@@ -38,7 +40,7 @@ def after_settings(world: World) -> list[Fact]:
             continue
         rest = own.rest
         if rest is None:
-            facts += [_until(flow, own, world.now + keep, keep)] if keep is not None else []
+            facts += [TreeRests(flow.issue.id, own.branch, world.now + keep, keep)] if keep is not None else []
         elif rest.keep != keep and not rest.asked:
             later = None if keep is None else world.now + keep
             if rest.due is not None and rest.keep is not None and keep is not None:
@@ -67,7 +69,7 @@ def due(world: World, flow: Flow) -> list[Fact]:
         return _again(world, flow, own, f"{min(at_work)} is not done on {own.branch}")
     times = [one.work.own.rest.due for one in others if one.work.own and one.work.own.rest and one.work.own.rest.due]
     if times and max(times) > world.now:
-        return [_until(flow, own, max(times), world.settings.trees.keep)]
+        return [TreeRests(flow.issue.id, own.branch, max(times), world.settings.trees.keep)]
     return []
 
 
@@ -82,10 +84,6 @@ def _again(world: World, flow: Flow, own: OwnTree, why: str) -> list[Fact]:
         return []
     later = world.now + AGAIN * 2 ** min(tries, MOST_DOUBLED)
     return [TreeRests(flow.issue.id, own.branch, later, keep, tries + 1, why)]
-
-
-def _until(flow: Flow, own: OwnTree, due: datetime, keep: timedelta | None) -> TreeRests:
-    return TreeRests(flow.issue.id, own.branch, due, keep)
 
 
 def going(world: World, flow: Flow) -> RemoveTree | None:

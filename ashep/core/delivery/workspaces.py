@@ -112,11 +112,8 @@ def _has_slot(world: World, flow: Flow) -> bool:
     run = flow.run
     if run is None or not run.ended or run.stop:
         return True
-    return (
-        not is_held(world, flow)
-        and flow.stage in ("work", "person", "finishing")
-        and after(run.id) not in dict(flow.tries)
-    )
+    goes_on = flow.stage in ("work", "person", "finishing") and after(run.id) not in dict(flow.tries)
+    return goes_on and not is_held(world, flow)
 
 
 def is_held(world: World, flow: Flow) -> bool:
@@ -260,7 +257,11 @@ def resting_tree(world: World, fact: TreeRests | TreeKept | TreeRemoved) -> Worl
     world = put(world, fact.issue, flow)
     for one in world.flows.values() if is_shared(fact.branch) else (flow,):
         if one.work.own is not None and one.work.own.branch == fact.branch:
-            world = put(world, one.issue.id, _gone(one))
+            # who goes on with the issue begins at the base again; what is known of its work is kept
+            gone = dataclasses.replace(
+                one.work.own, path="", ground="", base="", since="", approved="", left=False, rest=None
+            )
+            world = put(world, one.issue.id, with_work(one, own=gone))
     return world
 
 
@@ -274,15 +275,7 @@ def slept(world: World, gap: timedelta) -> World:
     return world
 
 
-def _gone(flow: Flow) -> Flow:
-    """Whoever goes on with the issue begins at the base again; what is known of its work is kept."""
-    own = flow.work.own
-    own = own and dataclasses.replace(own, path="", ground="", base="", since="", approved="", left=False, rest=None)
-    return with_work(flow, own=own)
-
-
 RULES: WorldRules = {TreeSeen: user_tree}
-
 
 FOLDS: WorldFolds = {
     TreeSeen: tree_seen,

@@ -153,7 +153,6 @@ Status = Literal["passing", "failing", "blocked"]
 """passing: something was checked, and nothing failed · failing: a check failed · blocked: one could not run,
 or nothing was checked at all."""
 
-
 Cause = Literal["", "network", "program", "submodule", "memory", "time", "setup"]
 """Why a check likely failed where the machine is to blame, and not the files."""
 

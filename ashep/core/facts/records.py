@@ -40,16 +40,6 @@ def _adapter(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(TYPES[name])
 
 
-@cache
-def _dump(name: str) -> Callable[..., dict[str, Any]]:
-    return _adapter(name).serializer.to_python
-
-
-@cache
-def _write(name: str) -> Callable[..., bytes]:
-    return _adapter(name).serializer.to_json
-
-
 def form_of(name: str) -> int:
     """Say in which version records of this type are written."""
     return FORMS.get(name, VERSION)
@@ -66,13 +56,13 @@ def to_json(entry: Entry) -> dict[str, Any]:
     """Give the entry as plain JSON data."""
     name = type(entry.body).__name__
     head = {"v": form_of(name), "seq": entry.seq, "at": format_time(entry.at), "type": name}
-    return head | _dump(name)(entry.body, mode="json", exclude_defaults=True)
+    return head | _adapter(name).serializer.to_python(entry.body, mode="json", exclude_defaults=True)
 
 
 def to_text(entry: Entry) -> bytes:
     """Give the entry as JSON text, as the journal holds it; ValueError where there is none (a lone surrogate)."""
     name = type(entry.body).__name__
-    fields = _write(name)(entry.body, exclude_defaults=True)
+    fields = _adapter(name).serializer.to_json(entry.body, exclude_defaults=True)
     head = f'{{"v":{form_of(name)},"seq":{entry.seq},"at":"{format_time(entry.at)}","type":"{name}"'.encode()
     return head + (b"," + fields[1:] if len(fields) > len(b"{}") else b"}")
 
@@ -98,7 +88,8 @@ def _read_body(data: dict[str, Any]) -> Any:
 
 def _body_json(body: Fact | Command) -> dict[str, Any]:
     name = type(body).__name__
-    return {"v": form_of(name), "type": name} | _dump(name)(body, mode="json", exclude_defaults=True)
+    fields = _adapter(name).serializer.to_python(body, mode="json", exclude_defaults=True)
+    return {"v": form_of(name), "type": name} | fields
 
 
 Intent = Annotated[Command, PlainValidator(_read_body), PlainSerializer(_body_json, return_type=dict[str, Any])]
@@ -107,7 +98,7 @@ Intent = Annotated[Command, PlainValidator(_read_body), PlainSerializer(_body_js
 
 def body_text(entry: Entry, leave_out: frozenset[str] = frozenset()) -> str:
     """Give the record's own fields as JSON text, without those that have their default."""
-    write = _write(type(entry.body).__name__)
+    write = _adapter(type(entry.body).__name__).serializer.to_json
     return write(entry.body, exclude_defaults=True, exclude={*leave_out} if leave_out else None).decode()
 
 

@@ -132,14 +132,8 @@ def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Referen
             single, plural = _WHY[name]
             why = single if len(evidence) == 1 else plural.format(len(evidence))
             flags.append(Flag(name, why, evidence[:MOST_EVIDENCE], max(len(evidence) - MOST_EVIDENCE, 0)))
-    return Impact(
-        diff.base,
-        diff.head,
-        file_map(diff),
-        tuple(flags),
-        sum(file.added for file in diff.files),
-        sum(file.removed for file in diff.files),
-    )
+    added, removed = sum(file.added for file in diff.files), sum(file.removed for file in diff.files)
+    return Impact(diff.base, diff.head, file_map(diff), tuple(flags), added, removed)
 
 
 def file_map(diff: Diff) -> FileMap:

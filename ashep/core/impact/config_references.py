@@ -46,8 +46,10 @@ def named_by(settings: Settings, policies: Policies | None = None) -> Referenced
         words += _words([check.model_dump(mode="json") for check in run])
     tidied = (tidy(token) for word in words for token in _TOKEN.findall(word))
     paths = frozenset(path for path in tidied if path and not path.startswith(("/", "..", "~")))
-    modules = (word.partition(":")[0].split(".") for word in words if _CLASS.fullmatch(word))
-    return ReferencedFiles(paths, tuple(sorted({file for parts in modules for file in _files(parts)})))
+    modules = [word.partition(":")[0].split(".") for word in words if _CLASS.fullmatch(word)]
+    packages = (parts[:length] for parts in modules for length in range(1, len(parts) + 1))
+    files = {f"/{'/'.join(parts)}.py" for parts in modules} | {f"/{'/'.join(parts)}/__init__.py" for parts in packages}
+    return ReferencedFiles(paths, tuple(sorted(files)))
 
 
 def _words(value: object) -> Iterator[str]:
@@ -59,9 +61,3 @@ def _words(value: object) -> Iterator[str]:
     elif isinstance(value, (list, tuple)):
         for one in cast("Iterable[object]", value):
             yield from _words(one)
-
-
-def _files(parts: list[str]) -> Iterator[str]:
-    yield f"/{'/'.join(parts)}.py"
-    for length in range(1, len(parts) + 1):
-        yield f"/{'/'.join(parts[:length])}/__init__.py"

@@ -58,9 +58,8 @@ def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, at: datetime) -> F
 
 
 def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, at: datetime) -> Flow:
-    if flow.question is None:
-        return flow
-    return replace(flow, question=dataclasses.replace(flow.question, remind=fact.remind, reminded=at))
+    question = flow.question and dataclasses.replace(flow.question, remind=fact.remind, reminded=at)
+    return replace(flow, question=question)
 
 
 def _person_answered(flow: Flow, fact: issues.PersonAnswered, seq: int, at: datetime) -> Flow:
@@ -91,11 +90,10 @@ def _outcome_of_flow(flow: Flow, fact: _Ending, seq: int, at: datetime) -> Flow:
     quiet = replace(flow, wanted=False, question=None, not_before=None)
     match fact:
         case issues.IssueParked():
-            quiet = replace(quiet, target=Posture(seq, "park", flow.phase))
-            return _stage(quiet, "parked", at, fact.code, fact.why)
+            return _stage(replace(quiet, target=Posture(seq, "park", flow.phase)), "parked", at, fact.code, fact.why)
         case issues.IssueGivenBack():
-            quiet = replace(quiet, target=Posture(seq, "give_back", None), not_before=fact.not_before)
-            quiet = replace(quiet, comments=(), take_off=())  # what was to be said is over
+            target = Posture(seq, "give_back", None)  # what was to be said is over
+            quiet = replace(quiet, target=target, not_before=fact.not_before, comments=(), take_off=())
             return _stage(quiet, "giving_back", at, fact.code, fact.why)
         case issues.IssueLeft():
             quiet = replace(quiet, target=None, written=None, comments=(), creations=(), take_off=())
@@ -177,8 +175,8 @@ def _asked_person(flow: Flow, fact: issues.PersonAsked, seq: int, at: datetime) 
     if fact.human_phase and not entered:  # an agent phase for which a person was chosen was entered before
         flow = _visit(flow, fact.phase, flow.times(fact.phase) + 1)
     question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due, fact.remind, about=fact.about)
-    posture = Posture(seq, "ask", fact.phase)
-    flow = replace(flow, wanted=False, not_before=None, question=question, target=posture)
+    target = Posture(seq, "ask", fact.phase)
+    flow = replace(flow, wanted=False, not_before=None, question=question, target=target)
     return _stage(flow, "person", at, "", fact.why)
 
 
@@ -194,12 +192,12 @@ def _unclaimed(flow: Flow, fact: tracker.ClaimRefused | tracker.GuardRefused, se
     return replace(flow, writing=None, look_again=True)
 
 
-def _posted(flow: Flow, fact: tracker.CommentPosted, seq: int, at: datetime) -> Flow:
-    return replace(flow, comments=tuple(comment for comment in flow.comments if comment[0] != fact.name))
+def _without_comment(flow: Flow, name: str) -> Flow:
+    return replace(flow, comments=tuple(comment for comment in flow.comments if comment[0] != name))
 
 
-def _created(flow: Flow, fact: tracker.IssueCreated, seq: int, at: datetime) -> Flow:
-    return replace(flow, creations=tuple(creation for creation in flow.creations if creation.id != fact.id))
+def _without_creation(flow: Flow, issue: str) -> Flow:
+    return replace(flow, creations=tuple(creation for creation in flow.creations if creation.id != issue))
 
 
 def _taken_off(flow: Flow, fact: tracker.LabelsTakenOff, seq: int, at: datetime) -> Flow:
@@ -262,9 +260,9 @@ def _given_up(flow: Flow, command: commands.Command, *, unforeseen: bool = False
     run = flow.run
     match command:
         case commands.PostComment():
-            return replace(flow, comments=tuple(comment for comment in flow.comments if comment[0] != command.name))
+            return _without_comment(flow, command.name)
         case commands.CreateIssue():
-            return replace(flow, creations=tuple(creation for creation in flow.creations if creation.id != command.id))
+            return _without_creation(flow, command.id)
         case commands.TakeOffLabels():
             return replace(flow, take_off=())
         case commands.ReclaimIssue():
@@ -288,9 +286,8 @@ def seen(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Flow:
     flow = done(flow, fact.key, seq)
     if stale(flow, fact.as_of):
         return flow
-    known = authorship.shown(flow.authors, fact.view)
     flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False, lease_lost=False, given_up=False)
-    flow = replace(flow, authors=known)
+    flow = replace(flow, authors=authorship.shown(flow.authors, fact.view))
     if flow.stage == "closed" and fact.view.status != "closed":
         run = flow.run if flow.run is not None and not flow.run.settled else None
         return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")
@@ -342,8 +339,8 @@ FOLDS: Folds = {
     tracker.WriteRefused: lambda flow, fact, seq, at: replace(
         flow, writing=None, authors=authorship.written(flow.authors)
     ),
-    tracker.CommentPosted: _posted,
-    tracker.IssueCreated: _created,
+    tracker.CommentPosted: lambda flow, fact, seq, at: _without_comment(flow, fact.name),
+    tracker.IssueCreated: lambda flow, fact, seq, at: _without_creation(flow, fact.id),
     tracker.LabelsTakenOff: _taken_off,
     tracker.AnswerRead: _answer_read,
     AuthorsRead: lambda flow, fact, seq, at: flow,

@@ -15,14 +15,11 @@ from ashep.core.text import clean
 COOLDOWN = timedelta(minutes=10)
 """After a person set an issue to open while we held it, where `takeover.cooldown` says no other."""
 
-
 AGENT_ACTORS = ("ashep-",)
 """Names that begin so are ashep's own and its agents'."""
 
-
 AGENT = "ashep-agent"
 """The agents' (`BEADS_ACTOR` in a managed server)."""
-
 
 STATUS = {"work": "in_progress", "ask": "blocked", "park": "blocked", "give_back": "open", "close": "closed"}
 """The tracker status of each posture."""
@@ -88,10 +85,8 @@ def _closed(world: World, flow: Flow) -> list[Fact]:
         return []
     if flow.stage == "finishing" and flow.written is not None and flow.written.kind == "close":
         return [issues.IssueClosed(flow.issue.id, "shepherd", flow.why)]
-    return [
-        *abort(flow, "closed by somebody"),
-        issues.IssueClosed(flow.issue.id, "somebody", "closed by somebody else"),
-    ]
+    closed = issues.IssueClosed(flow.issue.id, "somebody", "closed by somebody else")
+    return [*abort(flow, "closed by somebody"), closed]
 
 
 def _before_claim(world: World, flow: Flow) -> list[Fact]:
@@ -116,11 +111,10 @@ def _excluded(world: World, flow: Flow) -> list[Fact]:
 def _reopened(world: World, flow: Flow, posture: Posture) -> list[Fact]:
     if flow.stage == "giving_back":
         return []
-    view, why = flow.issue, "somebody set it to open"
-    by_hand = hand_set(world, view, posture.phase)
+    view, why, policy = flow.issue, "somebody set it to open", world.policy(flow)
     if view.assignee is None:
         return [*abort(flow, why), issues.IssueLeft(view.id, "reopened", why)]
-    policy = world.policy(flow)
+    by_hand = hand_set(world, view, posture.phase)
     wait = None if by_hand else world.now + ((policy.takeover.cooldown if policy else None) or COOLDOWN)
     return [*abort(flow, why), issues.IssueGivenBack(view.id, "reopened", why, not_before=wait)]
 
@@ -132,17 +126,14 @@ def _labels(world: World, flow: Flow, posture: Posture) -> list[Fact]:
     by_hand = hand_set(world, view, posture.phase)
     standing = phase_labels(world, view)
     if by_hand or (posture.kind == "park" and labels.parked not in view.labels):
-        return _phase_by_hand(world, flow, by_hand or _known(world, flow, standing))
+        # the policy may have been edited since the issue parked
+        policy = world.policy(flow)
+        known = tuple(name for name in standing if policy is None or policy.phase(name) is not None)
+        return _phase_by_hand(world, flow, by_hand or known)
     if not standing and posture.kind != "park" and posture.phase is not None:
         why = f"the label {labels.phase_prefix}{posture.phase} was taken off"
         return [*abort(flow, why), issues.IssueLeft(view.id, "phase_taken_off", why)]
     return []
-
-
-def _known(world: World, flow: Flow, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the phases that we wrote, those that the policy still has: it may have been edited since the issue parked."""
-    policy = world.policy(flow)
-    return tuple(name for name in names if policy is None or policy.phase(name) is not None)
 
 
 def _phase_by_hand(world: World, flow: Flow, names: tuple[str, ...]) -> list[Fact]:
@@ -283,6 +274,10 @@ def after_policies(world: World) -> list[Fact]:
     return facts
 
 
+CANCELLABLE = ("work", "person")
+"""Stages in which an issue, or its run, can be cancelled."""
+
+
 def cancellation(world: World, target: str, by: str) -> tuple[issues.IssueCancelled | None, str]:
     """Give the fact that an issue, or the run of one, is cancelled; None and a sentence: why it cannot be."""
     issue = target if target in world.flows else target.rpartition("/")[0]
@@ -292,7 +287,7 @@ def cancellation(world: World, target: str, by: str) -> tuple[issues.IssueCancel
     run = None if target == issue else target
     if run is not None and (flow.run is None or flow.run.id != run or flow.run.ended):
         return None, f"{run} is not under way"
-    if not _cancellable(flow):
+    if flow.stage not in CANCELLABLE:
         return None, f"{issue} is {flow.stage.replace('_', ' ')}: there is nothing to cancel"
     return issues.IssueCancelled(issue, by, run), ""
 
@@ -300,13 +295,9 @@ def cancellation(world: World, target: str, by: str) -> tuple[issues.IssueCancel
 def cancelled(world: World, earlier: Flow, flow: Flow, fact: issues.IssueCancelled) -> list[Fact]:
     """Stop the run and park the issue."""
     run, why = flow.run, f"cancelled by {fact.by}"
-    if not _cancellable(flow) or (fact.run is not None and (run is None or run.id != fact.run or run.ended)):
+    if flow.stage not in CANCELLABLE or (fact.run is not None and (run is None or run.id != fact.run or run.ended)):
         return []
     return [*abort(flow, why), *park(flow, "cancelled", why)]
-
-
-def _cancellable(flow: Flow) -> bool:
-    return flow.stage in ("work", "person")
 
 
 TIMER = "remind"

@@ -74,16 +74,13 @@ def ask(
     said = flow.work.verifying if about == "proof" else ""
     remind = next_reminder(human.reminder, world.now, world.now, world.now + deadline) if human else None
     answers = f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`."
+    how = f"`{approve_command(world, issue)}` / `ashep reject {issue} -m …`"
     if about != "phase":
         answers += f" Approved, {_APPROVED[about]}; else it is worked on again, with your comments."
     elif not human:
         answers += f" Either answer leads back into the phase {phase}, with your comments."
+        how = f'`ashep answer {issue} "…"`'
     told = _last_words(flow) + (_manual(flow) if human else _failed(flow) if about in ("proof", "base") else "")
-    how = (
-        f'`ashep answer {issue} "…"`'
-        if not human and about == "phase"
-        else f"`{approve_command(world, issue)}` / `ashep reject {issue} -m …`"
-    )
     text = f"**{question}**\n\n{told}{answers}\n(or {how})"
     return [
         issues.PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about, said),
@@ -99,7 +96,6 @@ def approve_command(world: World, issue: str) -> str:
 _UNCHANGED = (
     "- the work changes nothing. Where that is right (a question, an investigation), approve: then it may be closed so."
 )
-
 
 _LANDS = "it lands as it is"
 _APPROVED: dict[issues.About, str] = {"proof": "it goes on as it is", "change": _LANDS, "base": _LANDS}
@@ -253,10 +249,9 @@ def _creations(world: World, flow: Flow, policy: Policy, ended: RunEnded) -> lis
     wanted = ended.outcome.created_issues if ended.outcome else ()
     room = max(policy.limits.max_created_issues - flow.counters.created, 0)
     depth = flow.counters.depth + 1
+    parked = depth > policy.limits.max_depth
     facts: list[Fact] = [
-        issues.CreationWanted(
-            flow.issue.id, created_id(world, ended.run, index), new.as_new(), depth, depth > policy.limits.max_depth
-        )
+        issues.CreationWanted(flow.issue.id, created_id(world, ended.run, index), new.as_new(), depth, parked)
         for index, new in enumerate(wanted[:room])
     ]
     if left := wanted[room:]:
@@ -285,7 +280,11 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
     if policy is None or phase is None:
         return park(flow, "unknown_phase", gone(world, flow, question.phase))
     if question.about != "phase":
-        return _after_work_answer(world, flow, question, approved, why)
+        if approved:
+            target = proven(flow, policy, phase) if question.about == "proof" else CLOSE
+        else:
+            target = (None if question.about == "proof" else writer_of(policy, flow)) or phase.name
+        return enter(world, flow, CLOSE, why) if target == CLOSE else begin_cycle(world, flow, target, why, keeps=True)
     if question.leads_back:
         return begin_cycle(world, flow, phase.name, why, keeps=True)
     human = phase.human or Human(approved=phase.next.get("success") or following(policy, phase))
@@ -294,19 +293,6 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
         return enter(world, flow, CLOSE, why)
     flow = ended_with(flow, phase.name, "approved" if approved else "changes_requested")
     return begin_cycle(world, flow, target, why, keeps=approved)
-
-
-def _after_work_answer(world: World, flow: Flow, question: Question, approved: bool, why: str) -> list[Fact]:
-    policy = world.policy(flow)
-    phase = policy.phase(question.phase) if policy else None
-    assert policy is not None and phase is not None
-    if not approved:
-        again = phase.name if question.about == "proof" else writer_of(policy, flow)
-        return begin_cycle(world, flow, again or phase.name, why, keeps=True)
-    if question.about in ("change", "base"):
-        return enter(world, flow, CLOSE, why)
-    target = proven(flow, policy, phase)
-    return enter(world, flow, CLOSE, why) if target == CLOSE else begin_cycle(world, flow, target, why, keeps=True)
 
 
 def proven(flow: Flow, policy: Policy, phase: Phase) -> str:

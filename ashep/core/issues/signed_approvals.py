@@ -41,6 +41,7 @@ def find_signature(world: World, flow: Flow, fact: AnswerRead) -> tuple[Signatur
     wanted, against = approval_of(world, flow), ""
     if wanted is None:
         return None, ""
+    now = asdict(wanted)
     for signature in fact.signatures:
         approval = signature.approval
         if (approval.issue, approval.question) != (wanted.issue, wanted.question):
@@ -49,16 +50,12 @@ def find_signature(world: World, flow: Flow, fact: AnswerRead) -> tuple[Signatur
             against = "has a signature that no key in `people.keys` made"
         elif approval.expires <= world.now:
             against = f"has a signature that expired at {approval.expires:%Y-%m-%d %H:%M}Z"
-        elif differing := _differing(approval, wanted):
+        elif differing := [
+            name for name, value in asdict(approval).items() if name != "expires" and value != now[name]
+        ]:
             against = f"has a signature for another {', '.join(differing)}"
         else:
             return signature, ""
     if against or not (fact.signed_only or world.settings.signed_only):
         return None, against
     return None, "has no signature for this question, and `people.signed` requires one"
-
-
-def _differing(approval: Approval, wanted: Approval) -> list[str]:
-    """Name the fields in which an approval is not what is wanted now, the expiry aside."""
-    now = asdict(wanted)
-    return [name for name, value in asdict(approval).items() if name != "expires" and value != now[name]]

@@ -63,9 +63,6 @@ def parse_command(value: object) -> object:
 Words = Annotated[Argv, BeforeValidator(parse_command, json_schema_input_type=str | Argv)]
 """A program and its arguments, or one text that is split into them; no shell reads them."""
 
-CheckId = Name
-"""Names a check within its list."""
-
 
 class Service(Document):
     """A server that a check starts for itself, and ends."""
@@ -151,7 +148,7 @@ class Manual(Document):
 
 
 class _Check(Document):
-    id: CheckId
+    id: Name
     """Its name; no two checks of a list have the same."""
     description: Text = ""
     """What it is for, for people and agents."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Literal
 
 from ashep.core.policy.policies import PermissionRule
@@ -88,13 +89,9 @@ def common(pattern: str, other: str) -> frozenset[str]:
             return frozenset({one} if matches(two, one) else ())
     if len(pattern) + len(other) > _LONGEST or (pattern + other).count("*") > _STARS:
         return frozenset({pattern})
-    found = {
-        text
-        for alternative in _alternatives(pattern)
-        for two in _alternatives(other)
-        for text in _common(alternative, two)
-    }
-    return frozenset(found) if len(found) <= _MOST else frozenset({pattern})
+    pairs = product(_alternatives(pattern), _alternatives(other))
+    found = frozenset[str]().union(*(_common(*pair) for pair in pairs))
+    return found if len(found) <= _MOST else frozenset({pattern})
 
 
 @lru_cache(65536)

@@ -64,7 +64,6 @@ class TrackerSettings(Document):
 PUSHES = "COLLABORATOR"
 """Who may push to the repository, in `people.forge`."""
 
-
 PublicKey = Annotated[str, Field(pattern=r"^[a-z0-9@.-]{1,60} [A-Za-z0-9+/]{40,4000}={0,2}$")]
 """A public key of SSH: two words, without options or a comment."""
 

@@ -52,6 +52,5 @@ RULES = merged(
 )  # fmt: skip
 """What follows from a fact about an issue."""
 
-
 WORLD_RULES = merged(workspaces.RULES, budgets.RULES, agent_server.RULES, {Adopted: adopted, TimerDue: timer_due})
 """What follows from any other."""

@@ -216,13 +216,12 @@ def wanted(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
         return DispatchVerdict(park(flow, "unknown_phase", gone(world, flow, flow.phase)), room)
     if flow.not_before is not None or flow.authors.doubts:
         return DispatchVerdict([], room)
-    if not_asked(world, flow):
-        return DispatchVerdict(_held(flow, NOT_ASKED), room)
-    if (hold := keeps(world, flow)) is not None:
+    hold = NOT_ASKED if not_asked(world, flow) else keeps(world, flow)
+    if hold is None and phase is not None:
+        hold = _paused(world, flow, phase)
+    if hold is not None:
         return DispatchVerdict(_held(flow, hold), room)
     assert policy is not None and phase is not None
-    if (hold := _paused(world, flow, phase)) is not None:
-        return DispatchVerdict(_held(flow, hold), room)
     if flow.counters.cycle_runs >= policy.limits.max_runs:
         why = f"{flow.counters.cycle_runs} runs in this cycle, the limit of the policy"
         return DispatchVerdict(park(flow, "max_runs", why), room)
@@ -241,11 +240,7 @@ def wanted(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
         question = f"{phase.name}: {', '.join(phase.needs)}. Is it done?"
         human = Human(ask=question)
         return DispatchVerdict(ask(world, flow, phase.name, question, choice.why, human=human), room)
-    provider = provider_of(world, choice.agent) or ""
-    if provider in room.tried and is_tried(world, provider):
-        return DispatchVerdict([], room)  # what it is held for shows when that start is known: `shut` is an input
-    planned = _plan(world, flow, phase, choice, choice.agent, room)
-    return DispatchVerdict([planned], room.with_run(planned, flow.policy, provider))
+    return _plan(world, flow, phase, choice, choice.agent, room)
 
 
 def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
@@ -339,12 +334,14 @@ def in_the_way(world: World, issue: str, room: Capacity, kind: Literal["read", "
     return None
 
 
-def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Capacity) -> RunPlanned:
-    attempt = flow.attempt + 1
+def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Capacity) -> DispatchVerdict:
+    provider, attempt = provider_of(world, agent) or "", flow.attempt + 1
+    if provider in room.tried and is_tried(world, provider):
+        return DispatchVerdict([], room)  # what it is held for shows when that start is known: `shut` is an input
     alone = _kind(world, flow, phase) == "own"
     branch = branch_at(world, flow) if alone else None
     sandbox = agent.sandbox if phase.writes else None
-    return RunPlanned(
+    planned = RunPlanned(
         issue=flow.issue.id,
         run=f"{flow.issue.id}/{phase.name}.{flow.visit}.{attempt}",
         phase=phase.name,
@@ -370,6 +367,7 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
         onto=world.tree.branch if alone and world.tree else None,
         sandbox=sandbox,
     )
+    return DispatchVerdict([planned], room.with_run(planned, flow.policy, provider))
 
 
 def _session(flow: Flow, phase: Phase, agent: Agent, sandbox: Sandbox | None) -> str | None:
@@ -434,17 +432,16 @@ def candidate(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
 
 def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Capacity) -> DispatchVerdict:
     assert flow.policy is not None
-    provider = provider_of(world, agent) or ""
-    if provider in room.tried and is_tried(world, provider):
+    plan = _plan(world, flow, phase, choice, agent, _taken(room))
+    if not plan.facts:
         return DispatchVerdict([], room)
-    planned = _plan(world, flow, phase, choice, agent, room)
     by_hand = bool(phase_labels(world, flow.issue))
     entered = begin_cycle(world, flow, phase.name, f"taken under the policy {flow.policy}", by_hand=by_hand)
     why = f"ready, priority {flow.issue.priority}, and the policy {flow.policy} claims it"
     facts: list[Fact] = [IssueTaken(flow.issue.id, flow.policy, why), *entered]
     if not any(isinstance(fact, PhaseEntered) for fact in entered):
         return DispatchVerdict(facts, room)
-    return DispatchVerdict([*facts, planned], _taken(room).with_run(planned, flow.policy, provider))
+    return DispatchVerdict(facts + plan.facts, plan.room)
 
 
 def _taken(room: Capacity) -> Capacity:

@@ -20,7 +20,6 @@ from ashep.core.state.world import IssueRules, World
 CLAIM_AGAIN = timedelta(minutes=1)
 """After a refused claim: a tracker that lists as ready what it lets nobody claim is not asked once a second."""
 
-
 LOCK_TIME = timedelta(minutes=15)
 """How long an effect is tried again that another git's lock keeps from happening."""
 

@@ -101,7 +101,6 @@ def reclaimed(world: World, earlier: Flow, flow: Flow, fact: IssueReclaimed) -> 
 
 NOT_ASKED = Hold("not_asked", "this daemon was asked to work on other issues")
 
-
 STANDING = (
     "phase_taken_off", "unknown_phase", "no_policy", "write_refused", "unforeseen", "status_changed", "assigned",
 )  # fmt: skip
@@ -128,12 +127,9 @@ def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy 
     """Say whether an issue may be taken at all, and under which policy; the hold says why not."""
     issue, labels = flow.issue, world.settings.labels
     assert world.policies is not None
-    if labels.excluded in issue.labels:
-        return Hold("excluded", f"the label {labels.excluded} is set"), None, None
-    if labels.parked in issue.labels:
-        return Hold("parked_label", f"the label {labels.parked} is set"), None, None
-    if labels.paused in issue.labels:
-        return Hold("paused", f"the label {labels.paused} is set"), None, None
+    for code, label in (("excluded", labels.excluded), ("parked_label", labels.parked), ("paused", labels.paused)):
+        if label in issue.labels:
+            return Hold(code, f"the label {label} is set"), None, None
     if not_asked(world, flow):
         return NOT_ASKED, None, None
     if issue.hidden:

@@ -140,10 +140,8 @@ def _rested(world: World, gap: timedelta) -> World:
 
 def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
-    world = replace(
-        world, taken=0, tracker_error=UNSEEN, seen=runner_state.NOT_SEEN, ready_fresh=False, machine_busy=""
-    )
-    world = base_checks.unchecked(replace(world, tree=None, repository=None))
+    world = replace(world, taken=0, tracker_error=UNSEEN, seen=runner_state.NOT_SEEN, ready_fresh=False)
+    world = base_checks.unchecked(replace(world, machine_busy="", tree=None, repository=None))
     for issue in world.indexes.unclosed:
         if world.flows[issue].given_up:
             world = put(world, issue, replace(world.flows[issue], given_up=False))
@@ -254,7 +252,6 @@ def _issue_seen(world: World, fact: tracker.IssueSeen) -> World:
 FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landing.FOLDS, pull_requests.FOLDS)
 """What a fact makes of the flow of its issue."""
 
-
 _WORLD: WorldFolds = {
     resources.JournalBegun: lambda world, fact: replace(
         world, instance=fact.instance, secret=fact.secret, name=fact.actor
@@ -279,10 +276,8 @@ _WORLD: WorldFolds = {
     tracker.IssueSeen: _issue_seen,
 }
 
-
 WORLD_FOLDS = merged(_WORLD, workspaces.FOLDS, base_checks.FOLDS, repository.WORLD_FOLDS)
 """What any other fact makes of the World."""
-
 
 PARTS: Mapping[type, tuple[str, Callable[[Any, Any, datetime], Any]]] = {
     kind: (name, fold)

@@ -229,8 +229,4 @@ def _ways(queue: str, world: World, room: Capacity) -> dict[Kind, str | None] | 
         return None
     if queue == CANDIDATE and room.takes is not None and room.takes <= 0:
         return dict.fromkeys(("read", "write", "own", "take"), "max_issues")
-    ways: dict[Kind, str | None] = {}
-    for kind in KINDS:
-        way = in_the_way(world, "", room, kind)
-        ways[kind] = way[0] if way else None
-    return ways
+    return {kind: hold.code if (hold := in_the_way(world, "", room, kind)) else None for kind in KINDS}

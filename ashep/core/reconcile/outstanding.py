@@ -6,7 +6,6 @@ session is open at any time.
 """
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ashep.core.delivery.landing import may_close, next_of_work
@@ -14,7 +13,7 @@ from ashep.core.delivery.workspaces import is_held
 from ashep.core.facts import commands
 from ashep.core.facts.tracker import Stamp
 from ashep.core.issues.human_overrides import STATUS, answer_labels, phase_labels
-from ashep.core.runs.prompt_commands import run_effects
+from ashep.core.runs.prompt_commands import run_effect
 from ashep.core.runs.requests import listens
 from ashep.core.state.authorship import lookup
 from ashep.core.state.flow import Flow, Posture
@@ -23,10 +22,8 @@ from ashep.core.state.world import World
 MARKED_FOR_CHANGES = ("ask.",)
 """Comments that begin so tell a person what there is to look at."""
 
-
 MOST_NAMED = 50
 """Commits, and files, that such a comment names."""
-
 
 _OF_TRACKER = (*commands.WRITES, commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors)
 """Effects on an issue in the tracker, one of which is open at a time."""
@@ -37,31 +34,23 @@ def outstanding(world: World, issue: str) -> list[commands.Command]:
     flow = world.flows.get(issue)
     if flow is None:
         return []
+    asked = any(isinstance(command, _OF_TRACKER) for command in flow.open) or flow.given_up
+    tries, known = dict(flow.tries), {command.key for command in flow.open}
     if flow.effect_after is not None:
         # who changed the issue is read at once, although another effect has failed: once, then it waits as all do
         command = lookup(issue, flow.authors)
-        tried = (
-            flow.given_up
-            or command.key in dict(flow.tries)
-            or any(isinstance(other, _OF_TRACKER) for other in flow.open)
-        )
-        return [command] if flow.authors.doubts and not flow.look_again and not tried else []
-    tries, known = dict(flow.tries), {command.key for command in flow.open}
+        waits = asked or not flow.authors.doubts or flow.look_again or command.key in tries
+        return [] if waits else [command]
     of_work = None if flow.authors.doubts else next_of_work(world, flow)
-    wanted = [*run_effects(world, flow), *([of_work] if of_work else ()), *_tracker_effects(world, flow)]
-    lacking = (command for command in wanted if command.key not in known)
+    of_tracker = None if asked else _tracker_effect(world, flow)
+    if flow.write_after is not None and isinstance(of_tracker, commands.WRITES):
+        of_tracker = None
+    wanted = (run_effect(world, flow), of_work, of_tracker)
+    lacking = (command for command in wanted if command is not None and command.key not in known)
     return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
 
 
 # --- the tracker --------------------------------------------------------------------------------------------------
-
-
-def _tracker_effects(world: World, flow: Flow) -> Iterator[commands.Command]:
-    if any(isinstance(command, _OF_TRACKER) for command in flow.open) or flow.given_up:
-        return
-    command = _tracker_effect(world, flow)
-    if command is not None and not (flow.write_after is not None and isinstance(command, commands.WRITES)):
-        yield command
 
 
 def _tracker_effect(world: World, flow: Flow) -> commands.Command | None:
@@ -80,10 +69,8 @@ def _tracker_effect(world: World, flow: Flow) -> commands.Command | None:
         return _creation(world, flow)
     if (undo := _undo(world, flow)) is not None:
         return undo
-    unwritten = flow.target is not None and (flow.written is None or flow.written.seq != flow.target.seq)
-    if unwritten and flow.target is not None and flow.target.kind == "close":
-        unwritten = not flow.comments and may_close(flow)
-    if flow.target is not None and unwritten:
+    closes_early = flow.target is not None and flow.target.kind == "close" and (flow.comments or not may_close(flow))
+    if flow.target is not None and flow.unwritten and not closes_early:
         return _posture(world, flow, flow.target)
     if flow.take_off:
         return commands.TakeOffLabels(f"{issue}/labels/{flow.answer_seq}", issue, flow.take_off)
@@ -127,8 +114,7 @@ def _posture(world: World, flow: Flow, target: Posture) -> commands.Command:
     stamp = _stamp(world, flow, target)
     add = set[str]()
     drop = {labels.approved, labels.changes_requested, labels.needs_approval, labels.needs_input, labels.needs_answer}
-    drop |= {labels.parked}
-    drop |= {labels.phase_prefix + name for name in phase_labels(world, view)}
+    drop |= {labels.parked, *(labels.phase_prefix + name for name in phase_labels(world, view))}
     if target.kind in ("work", "ask", "park") and target.phase:
         add.add(labels.phase_prefix + target.phase)
     if target.kind == "ask":
@@ -167,16 +153,9 @@ def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:
     name = run.id if run else f"{flow.issue.id}/{flow.phase}.{flow.visit}.{flow.attempt + 1}"
     attempt = run.attempt if run else flow.attempt
     counters = flow.counters
+    runs = max((counters.runs, *(visit for _, visit in counters.visits)))  # who adopts it counts visits on from there
     return Stamp(
-        world.instance,
-        target.seq,
-        name,
-        flow.visit,
-        attempt,
-        max((counters.runs, *(visit for _, visit in counters.visits))),  # who adopts it counts visits on from there
-        counters.depth,
-        counters.cycle_runs,
-        world.actor,
+        world.instance, target.seq, name, flow.visit, attempt, runs, counters.depth, counters.cycle_runs, world.actor
     )
 
 

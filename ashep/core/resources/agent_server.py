@@ -35,13 +35,8 @@ def failed(before: World, world: World, fact: ServerFailed) -> list[Fact]:
     server, at = server_of(before.servers, fact.runner), world.now
     stable = bool(fact.instance) and server.since is not None and at - server.since >= STABLE
     failures = 1 if stable else server.failures + 1
-    return [ServerRestartPlanned(failures, at + _delay(failures), fact.why, fact.runner)]
-
-
-def _delay(failures: int) -> timedelta:
-    if failures <= 1:
-        return timedelta()
-    return min(FIRST_DELAY * 2 ** min(failures - 2, 20), LONGEST_DELAY)
+    delay = min(FIRST_DELAY * 2 ** min(failures - 2, 20), LONGEST_DELAY) if failures > 1 else timedelta()
+    return [ServerRestartPlanned(failures, at + delay, fact.why, fact.runner)]
 
 
 def memory_seen(before: World, world: World, fact: ServerMemorySeen) -> list[Fact]:

@@ -18,20 +18,19 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.holds import Hold
 from ashep.core.state.run import Run, growth, provider_of
 from ashep.core.state.spending import (
+    RUN_COUNTS,
+    WRITE_COUNTS,
     Mark,
     day_ends,
     day_of,
-    runs_again,
-    runs_in_hour,
+    frees,
+    sum_counting,
     used_today,
-    writes_again,
-    writes_in_minute,
 )
 from ashep.core.state.world import World, WorldRules
 
 STEPS = 20
 """The growth of a running turn is a fact where it is one of so many parts of a limit: several cannot pass it unseen."""
-
 
 Scope = Literal["run", "issue", "day", "provider", "total", "runs_per_hour"]
 """What a limit is for. The API and the page know no others: this is their one definition."""
@@ -67,17 +66,13 @@ def _gauges(
     spent: tuple[float, float],
     scope: Scope,
     name: str,
-    *,
-    until: datetime | None = None,
+    until: datetime | None,
     issue: str | None = None,
 ) -> Iterator[BudgetUsage]:
-    limits: tuple[tuple[Unit, float | None, float], ...] = (
-        ("tokens", budget.tokens, spent[0]),
-        ("cost", budget.cost, spent[1]),
-    )
-    for unit, limit, amount in limits:
-        if limit is not None:
-            yield BudgetUsage(scope, name, unit, float(amount), float(limit), until, issue)
+    if budget.tokens is not None:
+        yield BudgetUsage(scope, name, "tokens", float(spent[0]), float(budget.tokens), until, issue)
+    if budget.cost is not None:
+        yield BudgetUsage(scope, name, "cost", float(spent[1]), float(budget.cost), until, issue)
 
 
 def of_all(world: World) -> Iterator[BudgetUsage]:
@@ -86,17 +81,17 @@ def of_all(world: World) -> Iterator[BudgetUsage]:
     today, until = day_of(now), day_ends(now)
     for provider, budget in budgets.providers.items():
         spent = used_today(spending, now, provider)
-        yield from _gauges(budget, spent, "provider", f"{provider} on {today}", until=until)
-    yield from _gauges(budgets.day, used_today(spending, now), "day", today, until=until)
-    yield from _gauges(budgets.total, (spending.tokens, spending.cost), "total", "")
+        yield from _gauges(budget, spent, "provider", f"{provider} on {today}", until)
+    yield from _gauges(budgets.day, used_today(spending, now), "day", today, until)
+    yield from _gauges(budgets.total, (spending.tokens, spending.cost), "total", "", None)
 
 
 def of_flow(world: World, flow: Flow) -> Iterator[BudgetUsage]:
     """The limits of an issue in this cycle, and of its run."""
     budgets, issue = world.settings.budgets, flow.issue.id
     if flow.run is not None:
-        yield from _gauges(budgets.run, flow.run.spent, "run", flow.run.id, issue=issue)
-    yield from _gauges(budgets.issue, flow.counters.spent, "issue", issue, issue=issue)
+        yield from _gauges(budgets.run, flow.run.spent, "run", flow.run.id, None, issue)
+    yield from _gauges(budgets.issue, flow.counters.spent, "issue", issue, None, issue)
 
 
 def passed_now(
@@ -145,9 +140,9 @@ def after_settings(world: World) -> list[Fact]:
 def _fuse(world: World) -> Iterator[BudgetReached]:
     """Say that no more runs start for a while, once as many did as may in an hour."""
     limit, spending, now = world.settings.budgets.runs_per_hour, world.spending, world.now
-    if limit is None or (count := runs_in_hour(spending, now)) < limit:
+    if limit is None or (count := sum_counting(spending.runs, RUN_COUNTS, now)) < limit:
         return
-    until = runs_again(spending, now, limit)
+    until = frees(spending.runs, RUN_COUNTS, now, limit)
     if not any(mark.scope == "runs_per_hour" and mark.until == until for mark in spending.marks):
         gauge = BudgetUsage("runs_per_hour", "", "runs", count, limit, until)
         yield BudgetReached("runs_per_hour", "", "runs", count, limit, f"used up: {gauge.said}", until)
@@ -193,7 +188,7 @@ def day_over(world: World) -> str:
 def starts_left(world: World) -> int | None:
     """How many runs may still start this hour; None: there is no bound."""
     limit = world.settings.budgets.runs_per_hour
-    return None if limit is None else max(limit - runs_in_hour(world.spending, world.now), 0)
+    return None if limit is None else max(limit - sum_counting(world.spending.runs, RUN_COUNTS, world.now), 0)
 
 
 def spent_providers(world: World) -> tuple[str, ...]:
@@ -229,10 +224,10 @@ def is_worth_telling(world: World, flow: Flow, run: Run, seen: runs.TurnSeen) ->
 
 def fused(world: World, command: commands.Command) -> commands.Command | WriteDelayed:
     """Give the command, or where it is a write too many for this minute, that it waits."""
-    limit, spending = world.settings.budgets.writes_per_minute, world.spending
-    if limit is None or not isinstance(command, commands.WRITES) or writes_in_minute(spending, world.now) < limit:
+    limit, writes, now = world.settings.budgets.writes_per_minute, world.spending.writes, world.now
+    if limit is None or not isinstance(command, commands.WRITES) or sum_counting(writes, WRITE_COUNTS, now) < limit:
         return command
-    due = max(writes_again(spending, world.now, limit), world.now + timedelta(seconds=1))
+    due = max(frees(writes, WRITE_COUNTS, now, limit), now + timedelta(seconds=1))
     why = f"{limit} writes to the tracker in a minute, as many as may be"
     return WriteDelayed(command.issue, command.key, due, why)
 

@@ -45,11 +45,10 @@ def targets(notify: Notify) -> dict[str, NotifyTarget]:
 
 def names(notify: Notify) -> list[str]:
     """Give the names of the targets, in their order."""
-    return [target.name or f"{_kind(target)}-{place}" for place, target in enumerate(notify.targets, 1)]
-
-
-def _kind(target: NotifyTarget) -> str:
-    return "command" if target.command is not None else "apprise"
+    return [
+        target.name or f"{'apprise' if target.command is None else 'command'}-{place}"
+        for place, target in enumerate(notify.targets, 1)
+    ]
 
 
 # --- what is worth a person -----------------------------------------------------------------------------------------
@@ -64,61 +63,54 @@ class Worth(NamedTuple):
     about: str = ""
 
 
-def _asked(world: World, fact: issues.PersonAsked | issues.PersonReminded | runs.InputWanted) -> Iterator[Worth]:
+def _asked(world: World, fact: issues.PersonAsked | issues.PersonReminded | runs.InputWanted) -> Worth:
     waits = f"{'still ' if isinstance(fact, issues.PersonReminded) else ''}waits for you"
     text = f"{_named(world, fact.issue)} {waits}, until {fact.due:%Y-%m-%d %H:%M}Z: {fact.question}"
-    yield Worth("waiting", text, fact.issue)
+    return Worth("waiting", text, fact.issue)
 
 
-def _taken(world: World, fact: runs.SessionTaken) -> Iterator[Worth]:
-    if fact.label == "ours":  # whoever set the label themselves, or is only to be quiet, need not be told
-        label = world.settings.labels.paused
-        text = f"{_named(world, fact.issue)} waits until the label {label} is taken off: {fact.why}"
-        yield Worth("waiting", text, fact.issue)
+def _taken(world: World, fact: runs.SessionTaken) -> Worth | None:
+    label = world.settings.labels.paused
+    text = f"{_named(world, fact.issue)} waits until the label {label} is taken off: {fact.why}"
+    # whoever set the label themselves, or is only to be quiet, need not be told
+    return Worth("waiting", text, fact.issue) if fact.label == "ours" else None
 
 
 _WAITS = ("dirty", "locked", "failed")  # why a base is not moved, where a person can see to it
 
 
-def _in_the_way(world: World, fact: delivery.LandingRefused) -> Iterator[Worth]:
+def _in_the_way(world: World, fact: delivery.LandingRefused) -> Worth | None:
     flow = world.flows.get(fact.issue)
-    if flow is not None and flow.work.landing is not None and flow.work.landing.refused == 1 and fact.code in _WAITS:
-        yield Worth("waiting", f"{_named(world, fact.issue)} is done and cannot land: {fact.why}", fact.issue)
+    first = flow is not None and flow.work.landing is not None and flow.work.landing.refused == 1
+    text = f"{_named(world, fact.issue)} is done and cannot land: {fact.why}"
+    return Worth("waiting", text, fact.issue) if first and fact.code in _WAITS else None
 
 
-def _opened(world: World, fact: delivery.PullRequestOpened) -> Iterator[Worth]:
+def _opened(world: World, fact: delivery.PullRequestOpened) -> Worth | None:
     flow = world.flows.get(fact.issue)
-    if flow is not None and flow.reviewed:
-        text = f"{_named(world, fact.issue)} is done, and its pull request waits for you: {fact.url}"
-        yield Worth("waiting", text, fact.issue)
+    text = f"{_named(world, fact.issue)} is done, and its pull request waits for you: {fact.url}"
+    return Worth("waiting", text, fact.issue) if flow is not None and flow.reviewed else None
 
 
-def _parked(world: World, fact: issues.IssueParked) -> Iterator[Worth]:
-    yield Worth("parked", f"{_named(world, fact.issue)} is parked ({fact.code}): {fact.why}", fact.issue)
+def _parked(world: World, fact: issues.IssueParked) -> Worth:
+    return Worth("parked", f"{_named(world, fact.issue)} is parked ({fact.code}): {fact.why}", fact.issue)
 
 
-def _budget(_: World, fact: resources.BudgetWarned | resources.BudgetReached) -> Iterator[Worth]:
+def _budget(_: World, fact: resources.BudgetWarned | resources.BudgetReached) -> Worth | None:
     if fact.issue is not None and isinstance(fact, resources.BudgetReached):
-        return  # its issue parks, and says so
+        return None  # its issue parks, and says so
     until = f" (until {fact.until:%Y-%m-%d %H:%M}Z)" if fact.until else ""
-    yield Worth("budget", f"{fact.why}{until}", fact.issue, f"{fact.scope} {fact.name}".strip())
+    return Worth("budget", f"{fact.why}{until}", fact.issue, f"{fact.scope} {fact.name}".strip())
 
 
-def _found(world: World, fact: resources.AccountAudited) -> Iterator[Worth]:
-    if fact.findings:
-        count = len(fact.findings) + fact.more
-        first = "; ".join(
-            f"{finding.code}: {f'{finding.issue} ' if finding.issue else ''}{finding.what}"
-            for finding in fact.findings[:3]
-        )
-        yield Worth("finding", f"the audit has {count} finding{'s' if count > 1 else ''}: {first}", about="audit")
+def _found(_: World, fact: resources.AccountAudited) -> Worth | None:
+    count = len(fact.findings) + fact.more
+    words = (f"{found.code}: {f'{found.issue} ' if found.issue else ''}{found.what}" for found in fact.findings[:3])
+    text = f"the audit has {count} finding{'s' if count > 1 else ''}: {'; '.join(words)}"
+    return Worth("finding", text, about="audit") if fact.findings else None
 
 
-def _left(_: World, fact: resources.FolderLeft) -> Iterator[Worth]:
-    yield Worth("finding", fact.why, about="folder")
-
-
-WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
+WORTH: dict[type, Callable[[World, Any], Worth | None]] = {
     issues.PersonAsked: _asked,
     issues.PersonReminded: _asked,
     runs.SessionTaken: _taken,
@@ -129,7 +121,7 @@ WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     resources.BudgetWarned: _budget,
     resources.BudgetReached: _budget,
     resources.AccountAudited: _found,
-    resources.FolderLeft: _left,
+    resources.FolderLeft: lambda world, fact: Worth("finding", fact.why, about="folder"),
 }
 """The facts that are worth a person, and what is said. (Servers that are away: `ashep.core.state.notices.SERVERS`.)
 """
@@ -172,26 +164,22 @@ def told(before: World, world: World, fact: Fact) -> list[Fact]:
         case resources.NoticeFailed():
             return [*_failed(before, world, fact)]
         case resources.Adopted(kind="settings"):
-            return [*_gone(world), *_lost(world)]
+            # the life before this one ended without a word: its configuration, or a better one, is in force again
+            text = f"ashep ended without a word: {world.notices.lost}; it runs again"
+            lost = Worth("stopped_unexpectedly", text, about="ashep") if world.notices.lost else None
+            return [*_gone(world), *_wanted(world, lost)]
         case _:
             rule = WORTH.get(type(fact))
-            return [*_wanted(world, rule(world, fact))] if rule is not None else []
+            return _wanted(world, rule(world, fact)) if rule is not None else []
 
 
-def _wanted(world: World, found: Iterator[Worth]) -> Iterator[Fact]:
+def _wanted(world: World, worth: Worth | None) -> list[Fact]:
     notify = world.settings.notify
-    for one in found:
-        if notify.targets and one.event in notify.events:
-            text = clean(" ".join(one.text.split()))
-            short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-            yield resources.NoticeWanted(one.event, short, (*targets(notify),), one.issue, one.about, world.seq)
-
-
-def _lost(world: World) -> Iterator[Fact]:
-    """The life before this one ended without a word: its configuration, or a better one, is in force again."""
-    if world.notices.lost:
-        text = f"ashep ended without a word: {world.notices.lost}; it runs again"
-        yield from _wanted(world, iter([Worth("stopped_unexpectedly", text, about="ashep")]))
+    if worth is None or not notify.targets or worth.event not in notify.events:
+        return []
+    text = clean(" ".join(worth.text.split()))
+    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return [resources.NoticeWanted(worth.event, short, (*targets(notify),), worth.issue, worth.about, world.seq)]
 
 
 def _gone(world: World) -> Iterator[Fact]:
@@ -210,9 +198,11 @@ def _timer(before: World, world: World, fact: resources.TimerDue) -> Iterator[Fa
         if outage is not None:
             since = f"{outage.since:%Y-%m-%d %H:%M}Z"
             text = f"{outage.what} is away since {since}: {outage.why}"
-            yield from _wanted(world, iter([Worth("provider_down", text, about=outage.what)]))
+            yield from _wanted(world, Worth("provider_down", text, about=outage.what))
         return
-    notices = [one for one in world.notices.of(about) if not _is_kept(world, one)]
+    quiet, urgent = world.notices.quiet, world.settings.notify.urgent
+    is_loud = quiet is None or quiet <= world.now
+    notices = [one for one in world.notices.of(about) if is_loud or one.event in urgent]
     standing = tuple(notice.id for notice in notices if _stands(world, notice))
     over = tuple(notice.id for notice in notices if not _stands(world, notice))
     why = f"{len(standing)} to be told" + (f", {len(over)} over before that" if over else "")
@@ -234,11 +224,6 @@ def _failed(before: World, world: World, fact: resources.NoticeFailed) -> Iterat
 # --- when, and what is to be sent -----------------------------------------------------------------------------------
 
 
-def _is_kept(world: World, notice: resources.Notice) -> bool:
-    quiet = world.notices.quiet
-    return quiet is not None and quiet > world.now and notice.event not in world.settings.notify.urgent
-
-
 def dues(world: World) -> list[tuple[str, datetime]]:
     """When each target is to be told something, and when a server has been away for long, by their timers' keys."""
     notify, notices = world.settings.notify, world.notices
@@ -255,12 +240,9 @@ def _due(world: World, target: str) -> datetime | None:
     if not waiting or is_under_way(route):
         return None
     notify, quiet = world.settings.notify, world.notices.quiet
-    batch = [one.noted + notify.batch for one in waiting]
-    times = [
-        due if quiet is None or one.event in notify.urgent else max(due, quiet)
-        for one, due in zip(waiting, batch, strict=True)
-    ]
-    return max(min(times), route.after or min(times))
+    begins = (notice.noted if quiet is None or notice.event in notify.urgent else quiet for notice in waiting)
+    due = min(max(notice.noted + notify.batch, begin) for notice, begin in zip(waiting, begins, strict=True))
+    return max(due, route.after or due)
 
 
 def is_under_way(route: Route) -> bool:
@@ -273,10 +255,8 @@ def messages(world: World) -> list[SendNotice]:
     commands: list[SendNotice] = []
     for route in world.notices.routes:
         if route.gathered and route.open is None:
-            ids = {*route.gathered}
-            notices = tuple(dataclasses.replace(one, to=()) for one in world.notices.wanted if one.id in ids)
-            key = f"notice/{route.target}/{route.number}"
-            commands.append(SendNotice(key, route.target, notices, route.tries))
+            notices = tuple(dataclasses.replace(one, to=()) for one in world.notices.wanted if one.id in route.gathered)
+            commands.append(SendNotice(f"notice/{route.target}/{route.number}", route.target, notices, route.tries))
     return commands
 
 

@@ -5,7 +5,7 @@ on, and its deadline moves by the wait. Then the run is ended without blame and 
 tried, in the same session where the same agent takes it.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from ashep.core.facts.issues import RetryScheduled
 from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
@@ -128,15 +128,10 @@ def _refused(
 ) -> list[Fact]:
     tried = outage is None or outage.tried_since is not None
     row = 1 if outage is None else outage.refusals + tried
-    until = None if refusal.kind == "unauthorized" else world.now + _wait(refusal, row, world.now, ends=ends)
+    again, backoff = refusal.wait(world.now) or timedelta(), min(BACKOFF[0] * 2 ** min(row - 1, 10), BACKOFF[1])
+    wait = again if again > PATIENCE or not ends else max(again, backoff)
+    until = None if refusal.kind == "unauthorized" else world.now + wait
     lasts = outage is not None and (outage.until is None or (until is not None and until <= outage.until + SLACK))
     if lasts and not tried:
         return []
     return [ProviderRefused(provider, refusal.kind, refusal.why[:300], until, row, run.id)]
-
-
-def _wait(refusal: Refusal, row: int, now: datetime, *, ends: bool) -> timedelta:
-    again = refusal.wait(now) or timedelta()
-    if again > PATIENCE or not ends:
-        return again
-    return max(again, min(BACKOFF[0] * 2 ** min(row - 1, 10), BACKOFF[1]))

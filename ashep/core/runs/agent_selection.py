@@ -29,7 +29,6 @@ class Choice:
 Rank = tuple[int, int, int, str]
 """In which order agents that fit are taken: failures, wishes met, priority, id."""
 
-
 NO_FAILURES: Mapping[str, int] = {}
 
 

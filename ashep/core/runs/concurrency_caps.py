@@ -4,7 +4,7 @@ A run counts for as long as it has a slot, for its own agent also while another 
 at its cap, or at that of its runner or provider, is passed over for the next one that fits; a phase at its own waits.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ashep.core.policy.agents import Agent
@@ -57,7 +57,9 @@ def in_the_way(
     Each hold stands for as long as all of its caps are full, whatever else becomes so.
     """
     assert world.agents is not None and choice.agent is not None
-    found = [(_hold(cap, runs), frozenset({cap})) for cap in _of_phase(world, flow, phase) if is_full(cap, runs)]
+    of_phase = f"{flow.policy}/{phase.name}"
+    caps = [Cap("cap_phase", of_phase, phase.max_runs)] if phase.max_runs is not None else []
+    found = [(_hold(cap, runs), frozenset({cap})) for cap in caps if is_full(cap, runs)]
     own = _full(world, choice.agent, runs)
     if not own:
         return found, choice
@@ -74,24 +76,17 @@ def in_the_way(
     return found, choice
 
 
-def _of_phase(world: World, flow: Flow, phase: Phase) -> Iterator[Cap]:
-    if phase.max_runs is not None:
-        yield Cap("cap_phase", f"{flow.policy}/{phase.name}", phase.max_runs)
-
-
 def _full(world: World, agent: Agent, runs: tuple[Kind, ...]) -> list[Cap]:
-    return [cap for cap in _of_agent(world, agent) if is_full(cap, runs)]
-
-
-def _of_agent(world: World, agent: Agent) -> Iterator[Cap]:
+    caps = list[Cap]()
     if agent.max_runs is not None and not agent.is_human:
-        yield Cap("cap_agent", agent.id, agent.max_runs)
+        caps.append(Cap("cap_agent", agent.id, agent.max_runs))
     if not agent.is_human and (most := world.settings.runners.max_runs(agent.runner.type)) is not None:
-        yield Cap("cap_runner", agent.runner.type, most)
+        caps.append(Cap("cap_runner", agent.runner.type, most))
     provider = provider_of(world, agent) or ""
     budget = world.settings.budgets.providers.get(provider)
     if budget is not None and budget.max_runs is not None:
-        yield Cap("cap_provider", provider, budget.max_runs)
+        caps.append(Cap("cap_provider", provider, budget.max_runs))
+    return [cap for cap in caps if is_full(cap, runs)]
 
 
 def _hold(cap: Cap, runs: tuple[Kind, ...]) -> Hold:

@@ -32,10 +32,8 @@ from ashep.core.state.spending import Spending, add, marked
 DIAGNOSIS = timedelta(minutes=5)
 """How long the diagnosis of a stalled turn may take."""
 
-
 LONGEST_START = timedelta(hours=1)
 """How long a process may start that is to answer a prompt, whatever its runner says of it."""
-
 
 Fold = Callable[[Flow, Run, Any, int, datetime], Flow]
 
@@ -96,13 +94,10 @@ def _may_begin(flow: Flow, run: Run, fact: run_facts.TurnStopped) -> bool:
     One that waits still may (facts/opencode.md 26), one that was sent again after its turn died and shows only what
     that one left, and one whose delivery got no answer: it may arrive later.
     """
-    lost = f"{run.id}/prompt/{run.prompt.n}."
+    delivery = f"{run.id}/prompt/{run.prompt.n}."
     is_sent_again = fact.state == "incomplete" and run.restarts > 0
-    return (
-        fact.state == "stored"
-        or is_sent_again
-        or (not run.prompt.sent and any(key.startswith(lost) for key, _ in flow.tries))
-    )
+    is_lost = not run.prompt.sent and any(key.startswith(delivery) for key, _ in flow.tries)
+    return fact.state == "stored" or is_sent_again or is_lost
 
 
 _Again = run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned
@@ -255,16 +250,8 @@ def _again(run: Run, fact: _Again, at: datetime) -> Run:
             prompt = Sent(fact.n + 1, kind, slug=run.slug, model=run.model, wrong=fact.why)
             return replace(run, prompt=prompt, continues=run.continues + (kind == "continue"))
         case run_facts.DiagnosisWanted():
-            prompt = Sent(
-                fact.n + 1,
-                "diagnose",
-                slug=fact.slug,
-                model=fact.model,
-                wrong=fact.why,
-                by=fact.agent,
-                runner=fact.runner,
-            )
-            watch = replace(watch, overdue=False)
+            prompt = Sent(fact.n + 1, "diagnose", slug=fact.slug, model=fact.model, wrong=fact.why, runner=fact.runner)
+            prompt, watch = replace(prompt, by=fact.agent), replace(watch, overdue=False)
             return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, watch=watch)
         case run_facts.TurnDied():
             prompt = replace(run.prompt, sent=False, begun=False, again=True)

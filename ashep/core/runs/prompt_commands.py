@@ -34,14 +34,11 @@ RUN_EFFECTS = (
 )  # fmt: skip
 """Effects of runs, one of which is open at a time."""
 
-
 EXTRACTION = "/extract"
 """How the keys of an extraction's session end."""
 
-
 DIAGNOSED = "/diagnose"
 """How the keys of a diagnosis's session end."""
-
 
 RUN = re.compile(r"(.+)\.(\d{1,9})\.(\d{1,9})")
 """What a run's id ends with: phase, visit and attempt. A stamp may hold whatever somebody put there."""
@@ -54,42 +51,35 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # --- the run ------------------------------------------------------------------------------------------------------
 
 
-def run_effects(world: World, flow: Flow) -> Iterator[Command]:
-    """Give the effects that a run needs now and of which none is open."""
+def run_effect(world: World, flow: Flow) -> Command | None:
+    """Give the effect that a run needs now; None: it needs none, or one is open."""
     run = flow.run
     if any(isinstance(command, RUN_EFFECTS) for command in flow.open):
-        return
+        return None
     if (removal := going(world, flow)) is not None:
-        yield removal
-        return
-    up = flow.run is not None and world.is_up(flow.run.on)
+        return removal
     if flow.orphan is not None and flow.active:
         on_all = bool(world.runners) and all(map(world.is_up, world.runners))  # it may be on any of them
-        if on_all and flow.takeover is None and not flow.authors.doubts:  # a person may be in it
-            branch = branch_for(flow.issue, world.settings.labels) if own_trees(world) else None
-            yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan, branch=branch)
-        return
+        if not on_all or flow.takeover is not None or flow.authors.doubts:  # a person may be in it
+            return None
+        branch = branch_for(flow.issue, world.settings.labels) if own_trees(world) else None
+        return StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan, branch=branch)
     if run is None:
-        return
+        return None
     if run.stop and run.session is not None and run.stop_due is None:
-        if world.is_up(runner_of(run.session)):
-            again = f".{run.stops}" if run.stops else ""
-            key = f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.restarts}.{run.ended:d}{again}"
-            yield StopTurn(key, flow.issue.id, run.id, run.session)
-        return
+        again = f".{run.stops}" if run.stops else ""
+        key = f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.restarts}.{run.ended:d}{again}"
+        is_up = world.is_up(runner_of(run.session))
+        return StopTurn(key, flow.issue.id, run.id, run.session) if is_up else None
     if run.tree_wanted in ("after", "again"):
-        if not is_held(world, flow):
-            yield _after(world, flow, run)
-        return
-    if up and flow.takeover is None and (answer := to_answer(flow)) is not None:
-        yield answer
-        return
-    posted = flow.target is not None and flow.written is not None and flow.written.seq == flow.target.seq
-    if run.ended or flow.stage != "work" or not posted or not up or flow.takeover is not None or flow.authors.doubts:
-        return
-    command = _next_step(world, flow, run)
-    if command is not None:
-        yield command
+        return None if is_held(world, flow) else _after(world, flow, run)
+    if not world.is_up(run.on) or flow.takeover is not None:
+        return None
+    if (answer := to_answer(flow)) is not None:
+        return answer
+    posted = flow.target is not None and not flow.unwritten
+    goes_on = not run.ended and flow.stage == "work" and posted and not flow.authors.doubts
+    return _next_step(world, flow, run) if goes_on else None
 
 
 def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
@@ -101,20 +91,10 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
     if prompt.blob is None:
         return PreparePrompt(f"{run.id}/prepare/{prompt.n}", issue, run.id, prompt.n, prompt.kind)
     if not prompt.sent and prompt.stamp is not None:
-        message, part = prompt_ids(world.instance, run.session, run.id, prompt.n, prompt.tries, prompt.stamp)
+        ids = prompt_ids(world.instance, run.session, run.id, prompt.n, prompt.tries, prompt.stamp)
         key = f"{run.id}/prompt/{prompt.n}.{prompt.tries}.{run.restarts}"
         return SendPrompt(
-            key,
-            issue,
-            run.id,
-            prompt.n,
-            run.session,
-            message,
-            part,
-            prompt.blob,
-            prompt.slug,
-            prompt.model,
-            prompt.again,
+            key, issue, run.id, prompt.n, run.session, *ids, prompt.blob, prompt.slug, prompt.model, prompt.again
         )
     return None
 
@@ -123,16 +103,9 @@ def _before(world: World, flow: Flow, run: Run) -> Command:
     key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.work.own
     if run.branch is None or own is None:
         return ReadTree(key, issue, run.id, "before", None)
+    ground, seals, fetch = _ground(world, flow, run), amends(world, flow, run), branch_to_fetch(world, flow)
     return PrepareTree(
-        key,
-        issue,
-        run.id,
-        run.branch,
-        own.base or None,
-        own.slot,
-        ground=_ground(world, flow, run),
-        seals=amends(world, flow, run),
-        fetch=branch_to_fetch(world, flow),
+        key, issue, run.id, run.branch, own.base or None, own.slot, ground=ground, seals=seals, fetch=fetch
     )
 
 

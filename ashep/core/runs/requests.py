@@ -33,26 +33,21 @@ from ashep.core.text import clean
 ADDRESSED = re.compile(r"\s*@ashep\b[:,]?\s*", re.IGNORECASE)
 """How a comment begins that answers."""
 
-
 SIGNED = re.compile(r"\(ashep answer, [^()\n]*+\)")
 """How one ends that `ashep answer` wrote."""
 
-
 YES = frozenset({"y", "yes", "ok", "allow", "allowed", "approve", "approved", "once"})
 """What allows a tool: any other text denies it, and is told to the agent."""
-
 
 GO_ON = (
     "Go on without it. If the work cannot be done without it, report the result `failed`, and say in the summary what "
     "is needed."
 )
 
-
 DECIDE = (
     "Decide yourself what is most sensible, go on, and say in the summary what you assumed. If only a person can "
     "decide it, report `needs_human`."
 )
-
 
 NO_RULE = "no rule allows it"
 _TOOL, _MOST_TOOLS = re.compile(r"[A-Za-z0-9_-]{1,40}"), 10  # tools that are named to people, and how many
@@ -146,9 +141,8 @@ def asked_now(flow: Flow) -> Pending | None:
     if not flow.waits_for_input or flow.run is None or flow.takeover is not None:
         return None
     asks = flow.run.asks
-    return next(
-        (request for request in asks.requests if request.request.id == asks.shown and request.verdict == "ask"), None
-    )
+    shown = (pending for pending in asks.requests if pending.request.id == asks.shown)
+    return next((pending for pending in shown if pending.verdict == "ask"), None)
 
 
 _RequestChange = runs.RequestGone | runs.RequestJudged | runs.RequestAnswered
@@ -201,12 +195,10 @@ def question_of(request: Request) -> str:
     if request.kind == "permission":
         what = request.detail or ", ".join(request.patterns)
         return f"may it use {request.tool}: {what}?"
-    return "\n\n".join(_shown(ask) for ask in request.asks)
-
-
-def _shown(asked: Asked) -> str:
-    options = "".join(f"\n{number}. {option}" for number, option in enumerate(asked.options, 1))
-    return f"{asked.text}{options}"
+    return "\n\n".join(
+        ask.text + "".join(f"\n{number}. {option}" for number, option in enumerate(ask.options, 1))
+        for ask in request.asks
+    )
 
 
 def _how(issue: str, request: Request) -> str:
@@ -223,11 +215,8 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     pending, run = asked_now(flow), flow.run
     if pending is None or run is None:
         return []
-    answers = [
-        (comment, words)
-        for comment in fact.comments
-        if (words := _words(world, comment)) and is_named(world, comment.author)
-    ]
+    addressed = [(comment, words) for comment in fact.comments if (words := _words(world, comment))]
+    answers = [(comment, words) for comment, words in addressed if is_named(world, comment.author)]
     if answers:
         *earlier, (last, words) = answers
         before = "; ".join(f"{comment.author}: {text[:100]}" for comment, text in earlier[-5:])
@@ -242,7 +231,7 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
             CommentWanted(flow.issue.id, f"early.{world.seq}", text),
         ]
     # of each comment it is said once that it answers nothing, for its author is not named
-    authors = {f"comment/{comment.id}": comment.author for comment in fact.comments if _words(world, comment)}
+    authors = {f"comment/{comment.id}": comment.author for comment, _ in addressed}
     fresh = {name: author for name, author in authors.items() if name not in flow.judged}
     hint = unnamed(world, fresh.values())
     if not hint:
@@ -279,9 +268,7 @@ def _words(world: World, comment: Comment) -> str:
 def _answered(flow: Flow, run: Run, request: Request, words: str, who: str, before: str) -> runs.RequestJudged:
     issue, why = flow.issue.id, f"{who} answered: {words[:300]}{before}"
     if request.kind == "question":
-        lines = [line for line in words.split("\n") if line.strip()]
-        if len(request.asks) == 1:
-            lines = [words]
+        lines = [words] if len(request.asks) == 1 else [line for line in words.split("\n") if line.strip()]
         answers = tuple(
             chosen(asked, lines[place]) if place < len(lines) else (f"ashep: this was not answered. {DECIDE}",)
             for place, asked in enumerate(request.asks)
@@ -331,7 +318,7 @@ def expired(world: World, flow: Flow) -> list[Fact]:
 def withdrawn(world: World, flow: Flow) -> list[Fact]:
     """A person took the label off that says that somebody is waited for: the run is to go on without an answer."""
     run, written, label = flow.run, flow.written, world.settings.labels.needs_input
-    stands = written is not None and written.input and flow.target is not None and written.seq == flow.target.seq
+    stands = written is not None and written.input and flow.target is not None and not flow.unwritten
     if run is None or not stands or not flow.waits_for_input or label in flow.issue.labels:
         return []
     why = f"somebody took the label {label} off"
@@ -370,12 +357,6 @@ def to_answer(flow: Flow) -> AnswerRequest | None:
 
 INPUT = "input."
 """How the names of comments begin that put a request to a person."""
-
-
-def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, at: datetime) -> Flow:
-    flow = replace(_ended(flow, run, at), why=fact.why, since=at)
-    asks = flow.target is not None and flow.target.input
-    return replace(flow, target=Posture(seq, "work", run.phase)) if asks else flow
 
 
 def _open(flow: Flow, run: Run, fact: runs.RequestOpened, seq: int, at: datetime) -> Flow:
@@ -418,7 +399,7 @@ def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: dateti
     return replace(flow, run=run, judged=flow.judged | {*fact.judged})
 
 
-def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
+def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, at: datetime) -> Flow:
     """Nobody is waited for any more: the run's times go on where they stood, and what was to be said is over."""
     waited = at - run.asks.waits_since if run.asks.waits_since is not None else timedelta()
     left = tuple(pending for pending in run.asks.requests if pending.verdict != "ask")
@@ -430,7 +411,9 @@ def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
     asks = replace(run.asks, requests=left, shown="", waits_since=None)
     run = replace(run, asks=asks, watch=watch, deadline=run.deadline + waited if run.deadline else None)
     comments = tuple(comment for comment in flow.comments if not comment[0].startswith(INPUT))
-    return replace(idled(flow, waited), run=run, comments=comments, requests=over)
+    target = Posture(seq, "work", run.phase) if flow.target is not None and flow.target.input else flow.target
+    flow = replace(idled(flow, waited), run=run, comments=comments, requests=over, target=target)
+    return replace(flow, why=fact.why, since=at)
 
 
 RULES: IssueRules = {

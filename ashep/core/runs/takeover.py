@@ -6,7 +6,7 @@ policy's `takeover`. Whether they are done is said by the label, or by a fresh r
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ashep.core.facts.commands import SendPrompt
 from ashep.core.facts.delivery import VerificationWanted
@@ -56,8 +56,8 @@ def keeps(world: World, flow: Flow) -> Hold | None:
 class TakeoverDecision(NamedTuple):
     """A session that a person took."""
 
-    session: str | None
-    message: str | None
+    session: str | None = None
+    message: str | None = None
     outcome: bool = False
     """What its run had reported is kept."""
 
@@ -81,17 +81,15 @@ def _by_policy(world: World, flow: Flow, taken: TakeoverDecision, run: str, why:
     issue, label, wish = flow.issue.id, world.settings.labels.paused, _wish(world, flow)
     if label in flow.issue.labels:
         return [SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
-    ours: Literal["none", "ours"] = "ours" if wish.action == "pause" else "none"
-    cooldown = wish.cooldown or (COOLDOWN if ours == "none" else None)
-    fact = SessionTaken(issue, wish.action, ours, why, cooldown, *taken)
-    if ours == "none":
-        return [fact]
-    quiet = f", or you have been quiet there for {format_duration(cooldown)}" if cooldown else ""
+    if wish.action != "pause":
+        return [SessionTaken(issue, wish.action, "none", why, wish.cooldown or COOLDOWN, *taken)]
+    quiet = f", or you have been quiet there for {format_duration(wish.cooldown)}" if wish.cooldown else ""
     text = (
         f"A person took over: {why}. Nothing more is sent to this session until the label `{label}` is taken off "
         f"(`ashep release {issue}`){quiet}. `ashep take {issue}` says how to open it."
         f"{' What its agent reported before is kept, and counts then.' if taken.outcome else ''}"
     )
+    fact = SessionTaken(issue, wish.action, "ours", why, wish.cooldown, *taken)
     return [fact, CommentWanted(issue, f"taken.{run}", text)]
 
 
@@ -134,17 +132,15 @@ def _take(world: World, flow: Flow, why: str) -> list[Fact]:
     """Take the issue for a person. A turn that is under way is stopped once a read shows that nobody else is in it."""
     issue, run, takeover = flow.issue.id, flow.run, flow.takeover
     wish, facts = _wish(world, flow), list[Fact]()
-    taken = (
-        TakeoverDecision(takeover.session, takeover.message, takeover.outcome)
-        if takeover
-        else TakeoverDecision(None, None)
-    )
+    taken = TakeoverDecision()
+    if takeover is not None:
+        taken = TakeoverDecision(takeover.session, takeover.message, takeover.outcome)
     if run is not None and not run.ended:
         taken = TakeoverDecision(run.session, message_id(world, run))
         if not run.prompt.sent:
             sending = any(isinstance(command, SendPrompt) for command in flow.open)
             facts.append(RunEnded(issue, run.id, "aborted", why, abort=sending))
-            taken = taken if sending else TakeoverDecision(None, None)
+            taken = taken if sending else TakeoverDecision()
     return [*facts, SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
 
 
@@ -219,18 +215,19 @@ LEFT_AT_WORK = timedelta(hours=1)
 
 
 def _read(flow: Flow, fact: SessionSeen, seq: int, at: datetime) -> Flow:
-    return flow if flow.takeover is None else _theirs(replace(flow, takeover=_seen(flow.takeover, fact, at)), fact)
+    if flow.takeover is None:
+        return flow
+    run = flow.run
+    if run is not None and run.stop and fact.people and fact.session == run.session:
+        # a turn that a person's message began is not stopped in place of ours, whose stop is not done
+        run = replace(run, stop=False)
+    return replace(flow, takeover=_seen(flow.takeover, fact, at), run=run)
 
 
 def _ending(flow: Flow, fact: ReleaseWanted, seq: int, at: datetime) -> Flow:
     due = at + LEFT_AT_WORK if flow.takeover and flow.takeover.session else None
     takeover = replace(flow.takeover, ending=True, due=due, fresh_after=seq) if flow.takeover else None
     return _label_is_gone(replace(flow, takeover=takeover, why=fact.why))
-
-
-def without(sessions: tuple[tuple[str, str], ...], gone: str | None) -> tuple[tuple[str, str], ...]:
-    """The last sessions of phases but this one, which nobody goes on in."""
-    return tuple(session for session in sessions if session[1] != gone)
 
 
 def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
@@ -270,14 +267,6 @@ def _seen(takeover: Takeover, fact: SessionSeen, at: datetime) -> Takeover:
     return replace(seen, due=_due(seen, at))
 
 
-def _theirs(flow: Flow, fact: SessionSeen) -> Flow:
-    """A turn that a person's message began is not stopped in place of ours, whose stop is not done."""
-    run = flow.run
-    if run is None or not run.stop or not fact.people or fact.session != run.session:
-        return flow
-    return replace(flow, run=replace(run, stop=False))
-
-
 def _label_is_gone(flow: Flow) -> Flow:
     """What we wrote stands there no more, or is a person's: nothing of it is to be taken off."""
     written = dataclasses.replace(flow.written, paused=False) if flow.written else None
@@ -291,20 +280,17 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
         run = replace(run, tree_wanted="again")  # what the person changed meanwhile is the issue's
     code = ""
     if takeover is not None and takeover.label == "ours" and fact.by == "quiet":
-        flow, code = (
-            replace(flow, target=Posture(seq, "work", flow.phase)),
-            "paused",
-        )  # until our label is off again
+        # until our label is off again
+        flow, code = replace(flow, target=Posture(seq, "work", flow.phase)), "paused"
     if takeover is not None and takeover.action == "review" and flow.phase:
         flow = ended_with(flow, flow.phase, "success")
     resume = takeover if takeover is not None and takeover.session is not None and not fact.leave else None
     if takeover is not None and fact.leave:
-        flow = replace(flow, sessions=without(flow.sessions, takeover.session))
+        flow = replace(flow, sessions=tuple(one for one in flow.sessions if one[1] != takeover.session))
     flow = replace(flow, takeover=None, resume=resume, run=run, wanted=True)
     return replace(flow, code=code, held_by="", why=fact.why, since=at)
 
 
 RULES: IssueRules = {SessionSeen: session_seen, SessionReleased: released}
-
 
 FOLDS: Folds = {SessionTaken: _taken, SessionSeen: _read, ReleaseWanted: _ending, SessionReleased: _released}

@@ -25,7 +25,6 @@ from ashep.core.state.world import IssueRules, World, phase_of
 MAX_RESTARTS = 10
 """Turns of one run that are started again because the agent server died; one more parks the issue."""
 
-
 EXTRACT = Phase(name="extract")
 """What an extraction asks of an agent: the capability `extract`, to read."""
 
@@ -61,10 +60,8 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
     if fact.not_started and fact.state in UNBEGUN:
         return _not_begun(world, flow, run, fact.not_started, world.now + infra_delay(flow.doubts))
     if run.watch.overdue and run.watch.fresh_after == 0 and fact.state not in UNBEGUN:
-        why = f"no outcome within {run.timeout}"
-        issue = flow.issue.id
-        late = runs.RunEnded(issue, run.id, "timed_out", why, abort=True)
-        return [runs.DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
+        late = runs.RunEnded(fact.issue, run.id, "timed_out", f"no outcome within {run.timeout}", abort=True)
+        return [runs.DeadlineReached(fact.issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
     if fact.state == "running" and ends_run(world, fact):
         return [overdue(flow, run)] if is_diagnosis(run) else stopped(world, flow, run, fact)
     if fact.state == "running":
@@ -139,7 +136,6 @@ def _end_doubted(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
 
 
 def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[Fact]:
-    issue = flow.issue.id
     # what they want is decided before what was reported, which is kept
     if fact.people and not speaks_for_itself(world, run):
         said = _said(world, flow, fact)
@@ -159,7 +155,7 @@ def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[F
         if fact.refused is not None:
             return stopped(world, flow, run, fact)
         why = f"the turn ended with {fact.error[:500]}"
-        return [runs.RunEnded(issue, run.id, "failed", why, error=fact.error[:2000])]
+        return [runs.RunEnded(fact.issue, run.id, "failed", why, error=fact.error[:2000])]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)
     end = _said(world, flow, fact)
@@ -227,9 +223,7 @@ def _rejected(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
 DEBUG = Phase(name="debug", access="read")
 """What a diagnosis asks of an agent: the capability `debug`, to read."""
 
-
 RETRY, CHANGE_AGENT, ASK_PERSON = "retry", "change_agent", "ask_person"
-
 
 VERDICTS = (RETRY, CHANGE_AGENT, ASK_PERSON)
 """What a diagnosis says: try again, let another agent try, or ask a person."""
@@ -241,11 +235,10 @@ def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
     if is_diagnosis(run):
         return [_ended(flow, run, f"{run.prompt.wrong}; its diagnosis stalled, too")]
     if phase is None or phase.stall.action != "diagnose":
-        return [runs.RunEnded(issue, run.id, "stalled", why, abort=True)]
+        return [_ended(flow, run, why)]
     agent = choose_beside(world, DEBUG, {run.agent: 1})
     if agent is None:
-        why = f"{why}; no agent with the capability debug can look into it now"
-        return [runs.RunEnded(issue, run.id, "stalled", why, abort=True)]
+        return [_ended(flow, run, f"{why}; no agent with the capability debug can look into it now")]
     slug, model = agent.runner.agent_slug, model_of(agent, NOT_SEEN)
     return [runs.DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model, agent.runner.type)]
 

@@ -84,10 +84,8 @@ def is_shared(branch: str) -> bool:
 MOST_NAMED = 10
 """Checks or files that a reason names."""
 
-
 MOST_PROOFS = 10
 """Verifications that are remembered of an issue, here and in its log; the oldest ones are dropped."""
-
 
 UNCHANGED = "unchanged"
 """Stands among the names of checks that failed where a tree does not differ from its base."""

@@ -25,15 +25,12 @@ Stage = Literal["idle", "work", "person", "parked", "finishing", "giving_back", 
 the label off · finishing: to be closed · giving_back: to be put back to open · left: a person's, nothing is written."""
 
 
-PostureKind = Literal["work", "ask", "park", "give_back", "close"]
-
-
 @dataclass(frozen=True, slots=True)
 class Posture:
     """How the issue should stand in the tracker, and by which decision."""
 
     seq: int
-    kind: PostureKind
+    kind: Literal["work", "ask", "park", "give_back", "close"]
     phase: str | None
     input: bool = False
     """A question that wants a person's text, not a yes or no."""
@@ -221,14 +218,9 @@ class Flow:
             return True
         if self.stage == "work":
             return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED, *NO_BUDGET, *NO_PROVIDER)
-        return (
-            (self.stage == "finishing" and not lands)
-            or self.stage == "giving_back"
-            or (
-                self.stage in ("idle", "left")
-                and self.code in ("slot", "work_tree", "recycling", "machine_busy", "base_unchecked", *CAPS)
-            )
-        )
+        if self.stage in ("idle", "left"):
+            return self.code in ("slot", "work_tree", "recycling", "machine_busy", "base_unchecked", *CAPS)
+        return self.stage == "giving_back" or (self.stage == "finishing" and not lands)
 
     @property
     def unsaid(self) -> bool:

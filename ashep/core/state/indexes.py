@@ -69,9 +69,11 @@ def turn(indexes: Indexes) -> str | None:
 
 def following(known: Indexes, earlier: Flow | None, flow: Flow) -> Indexes:
     """Put the indexes right where a flow takes the place of an earlier one, or of none."""
-    issue, kept = flow.issue.id, vars(known)
+    issue, kept, run = flow.issue.id, vars(known), flow.run
     changes: dict[str, object] = {}
-    for name, within in zip(SETS, _within(flow), strict=True):
+    live = run is not None and not run.settled
+    members = live, flow.stage != "closed", flow.busy, flow.leased, flow.takeover is not None, flow.reviewed
+    for name, within in zip(SETS, members, strict=True):
         if within != (issue in kept[name]):
             changes[name] = kept[name].insert(issue) if within else kept[name].remove(issue)
     before, due = known.dues.get(issue), min([due for _, due in flow_dues(flow)], default=None)
@@ -83,7 +85,8 @@ def following(known: Indexes, earlier: Flow | None, flow: Flow) -> Indexes:
         was, now = on(earlier) if earlier else (), on(flow)
         if was != now:
             changes[name] = _depends(kept[name], issue, was, now)
-    slot = _slot(flow)
+    at_work = live or flow.stage in ("work", "person", "finishing")
+    slot = flow.work.own.slot if flow.work.own is not None and at_work else None
     if slot != known.slots.get(issue):
         changes["slots"] = known.slots.remove(issue) if slot is None else known.slots.insert(issue, slot)
     before, place = earlier and _place(earlier), _place(flow)
@@ -127,19 +130,6 @@ def _place(flow: Flow) -> Place | None:
     return rank, landing.seq, flow.issue.id
 
 
-def _slot(flow: Flow) -> int | None:
-    if flow.work.own is None:
-        return None
-    at_work = flow.stage in ("work", "person", "finishing") or (flow.run is not None and not flow.run.settled)
-    return flow.work.own.slot if at_work else None
-
-
-def _within(flow: Flow) -> tuple[bool, ...]:
-    run = flow.run
-    live, taken = run is not None and not run.settled, flow.takeover is not None
-    return live, flow.stage != "closed", flow.busy, flow.leased, taken, flow.reviewed
-
-
 def _depends(
     dependents: HashTrieMap[str, HashTrieSet[str]], issue: str, before: tuple[str, ...], now: tuple[str, ...]
 ) -> HashTrieMap[str, HashTrieSet[str]]:
@@ -153,21 +143,7 @@ def _depends(
 
 def indexed(flows: HashTrieMap[str, Flow]) -> Indexes:
     """Make the indexes again: those of a World that was kept without them."""
-    sets: dict[str, list[str]] = {name: [] for name in SETS}
-    dues: dict[str, datetime] = {}
-    groups = dict.fromkeys(GROUPS, NO_DEPENDENTS)
-    for issue, flow in flows.items():
-        for name, within in zip(SETS, _within(flow), strict=True):
-            if within:
-                sets[name].append(issue)
-        if (due := min((due for _, due in flow_dues(flow)), default=None)) is not None:
-            dues[issue] = due
-        for name, on in GROUPS.items():
-            groups[name] = _depends(groups[name], issue, (), on(flow))
-    slots = {issue: slot for issue, flow in flows.items() if (slot := _slot(flow)) is not None}
-    order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
-    places = (place for flow in flows.values() if (place := _place(flow)) is not None)
-    queue = Ordered[Place].of(places)
-    made = {name: HashTrieSet(issues) for name, issues in sets.items()}
-    known = Indexes(dues=HashTrieMap(dues), due_order=order, slots=HashTrieMap(slots), landings=queue)
-    return replace(known, **groups, **made)
+    known = NO_INDEXES
+    for flow in flows.values():
+        known = following(known, None, flow)
+    return known

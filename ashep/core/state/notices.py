@@ -122,7 +122,6 @@ SERVERS: dict[type, Callable[[Any], tuple[str, str | None]]] = {
 }
 """The facts that say of a server (by its name for people) why it is away, or, with None, that it is not."""
 
-
 _FOLDED = frozenset({*RECORDS, *SERVERS, DaemonStarted, DaemonStopped})
 
 
@@ -145,8 +144,26 @@ def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, befor
             return _wanted(notices, body, seq, at)
         case QuietSeen():
             return replace(notices, quiet=body.until)
-        case NoticesGathered() | NoticesDelayed() | NoticesGivenUp() | NoticeSent() | NoticeFailed() | SendNotice():
-            return _on_its_way(notices, body, seq, at)
+        case NoticesGathered():
+            route = replace(notices.route(body.target), gathered=body.notices, number=seq, after=None)
+            return _routed(_told(notices, body.target, {*body.left_out}), route)
+        case SendNotice():
+            return _routed(notices, replace(notices.route(body.target), gathered=(), open=body))
+        case NoticesDelayed():
+            return _routed(notices, replace(notices.route(body.target), after=body.due))
+        case NoticesGivenUp():
+            route = notices.route(body.target)
+            route = replace(route, after=None, tries=0, given_up=route.given_up + len(body.notices))
+            return _routed(_told(notices, body.target, {*body.notices}), route)
+        case NoticeSent() | NoticeFailed():
+            route = notices.route(body.target)
+            if route.open is None or route.open.key != body.key:
+                return notices
+            if isinstance(body, NoticeFailed):
+                failed = replace(route, open=None, tries=route.tries + 1, error=body.error, since=route.since or at)
+                return _routed(notices, failed)
+            ids = {notice.id for notice in route.open.notices}
+            return _routed(_told(notices, body.target, ids), Route(body.target))
         case _:
             return notices
 
@@ -168,33 +185,6 @@ def _wanted(notices: Notices, fact: NoticeWanted, seq: int, at: datetime) -> Not
         outages = (replace(one, told=one.told or one.what == fact.about) for one in notices.outages)
         notices = replace(notices, outages=tuple(outages))
     return replace(notices, wanted=(*notices.wanted, notice))
-
-
-_Sending = NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed | SendNotice
-
-
-def _on_its_way(notices: Notices, body: _Sending, seq: int, at: datetime) -> Notices:
-    route = notices.route(body.target)
-    match body:
-        case NoticesGathered():
-            notices = _told(notices, body.target, {*body.left_out})
-            return _routed(notices, replace(route, gathered=body.notices, number=seq, after=None))
-        case SendNotice():
-            return _routed(notices, replace(route, gathered=(), open=body))
-        case NoticesDelayed():
-            return _routed(notices, replace(route, after=body.due))
-        case NoticesGivenUp():
-            notices = _told(notices, body.target, {*body.notices})
-            return _routed(notices, replace(route, after=None, tries=0, given_up=route.given_up + len(body.notices)))
-        case NoticeSent() | NoticeFailed():
-            if route.open is None or route.open.key != body.key:
-                return notices
-            if isinstance(body, NoticeFailed):
-                failed = replace(route, open=None, tries=route.tries + 1, error=body.error, since=route.since or at)
-                return _routed(notices, failed)
-            return _routed(
-                _told(notices, body.target, {notice.id for notice in route.open.notices}), Route(body.target)
-            )
 
 
 def _told(notices: Notices, target: str, ids: Collection[int]) -> Notices:

@@ -28,10 +28,8 @@ def stale(flow: Flow, as_of: int) -> bool:
 MAX_REPORTS = 40
 """Reports that a flow keeps for its prompts."""
 
-
 INFRA_LIMIT, INFRA_TIME = 10, timedelta(minutes=2)
 """Infrastructure failures in a row after which an issue parks, and the least time since the first of them."""
-
 
 FAULT_LIMIT = 3
 """Unforeseen failures of one effect after which it is given up."""
@@ -76,10 +74,8 @@ def done(flow: Flow, key: str | None, seq: int) -> Flow:
 WORK_EFFECTS = (VerifyWork, IntegrateWork, MoveBase, OpenPullRequest)
 """Effects on an issue's work, one of which is open at a time."""
 
-
 AT_IT, NEXT, PASSED_BY = range(3)
 """Its landing is under way · it may begin, or try again · it waits for something else than its turn."""
-
 
 Place = tuple[int, int, str]
 """One of these, the decision to finish, and the issue: the first in the queue has the turn, unless it is passed by."""

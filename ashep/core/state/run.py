@@ -18,7 +18,6 @@ from ashep.core.state.immutable import replace
 NO_SIGN, LONGEST_NO_SIGN = timedelta(seconds=30), timedelta(minutes=10)
 """From a prompt's delivery to the first sign of a turn (facts/opencode.md 11, 16, 26): at first, and at the longest."""
 
-
 MOST_STOPS = 4
 """Times that the session of an ended run is stopped once more whose prompt had not begun: after 30 s, 1, 2, 4 min."""
 
@@ -45,10 +44,6 @@ class Pending:
     """What the agent is told with it."""
     due: datetime | None = None
     """Until when a person may answer."""
-
-
-Probation = Literal["no", "suspect", "stop", "second_look"]
-"""A turn without a sign: suspect until a fresh read, then stopped, then looked at once more."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,8 @@ class Watch:
 
     sign_due: datetime | None = None
     """When a turn without a sign becomes suspect."""
-    probation: Probation = "no"
+    probation: Literal["no", "suspect", "stop", "second_look"] = "no"
+    """A turn without a sign: suspect until a fresh read, then stopped, then looked at once more."""
     overdue: bool = False
     stall_after: timedelta | None = None
     tool_timeout: timedelta | None = None

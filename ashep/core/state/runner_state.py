@@ -132,24 +132,22 @@ def steadied(times: int) -> timedelta:
 def happened(servers: Servers, fact: ServerFact, at: datetime) -> Servers:
     """Fold a fact about a server."""
     runner = fact.runner or OPENCODE
-    return servers.insert(runner, _happened(of(servers, runner), fact, at))
-
-
-def _happened(server: Server, fact: ServerFact, at: datetime) -> Server:
+    server = of(servers, runner)
     match fact:
         case ServerFailed():
-            return replace(server, instance="")
-        case ServerEnded():
-            if fact.instance != server.instance:
-                return server
             server = replace(server, instance="")
-            return _rested(server, at) if server.recycling is not None else server
+        case ServerEnded() if fact.instance == server.instance:
+            ended = replace(server, instance="")
+            server = ended if server.recycling is None else _rested(ended, at)
+        case ServerEnded():
+            pass
         case ServerMemorySeen():
-            return replace(server, used=fact.used, over=times_over(fact.used, fact.limit))
+            server = replace(server, used=fact.used, over=times_over(fact.used, fact.limit))
         case ServerRestartPlanned():
-            return replace(server, failures=fact.failures, start_after=fact.due if fact.due > at else None)
+            server = replace(server, failures=fact.failures, start_after=fact.due if fact.due > at else None)
         case RecycleWanted():
-            return replace(server, recycling=Recycling(fact.instance, fact.until, fact.at_once, fact.why))
+            server = replace(server, recycling=Recycling(fact.instance, fact.until, fact.at_once, fact.why))
+    return servers.insert(runner, server)
 
 
 def times_over(used: int, limit: int) -> int:

@@ -48,30 +48,22 @@ def dump(world: World, items: int = PIECE) -> Iterator[Part]:
             continue
         rest = iter(value.items() if kind.shape == "map" else value)
         while piece := list[Any](islice(rest, items)):
-            yield (
-                name,
-                kind.adapter.dump_json(dict(piece) if kind.shape == "map" else set(piece), exclude_defaults=True),
-            )
+            whole = dict(piece) if kind.shape == "map" else set(piece)
+            yield name, kind.adapter.dump_json(whole, exclude_defaults=True)
 
 
 def load(parts: Iterable[Part]) -> World:
     """Put a World together again; ValueError (pydantic's included) where a part cannot be read."""
     values: dict[str, Any] = {}
-    maps: dict[str, dict[Any, Any]] = {}
-    sets: dict[str, list[Any]] = {}
     for name, data in parts:
         kind = _kinds().get(name)
         if kind is None:
             continue
         value = kind.adapter.validate_json(data, strict=False)
-        if kind.shape == "map":
-            maps.setdefault(name, {}).update(value)
-        elif kind.shape == "set":
-            sets.setdefault(name, []).extend(value)
-        else:
-            values[name] = value
-    values |= {name: HashTrieMap(items) for name, items in maps.items()}
-    values |= {name: HashTrieSet(items) for name, items in sets.items()}
+        if kind.shape != "value":
+            whole = values.get(name, HashTrieMap() if kind.shape == "map" else HashTrieSet())
+            value = whole.update(value)
+        values[name] = value
     return World(**values, indexes=indexed(values.get("flows", NO_FLOWS)))
 
 

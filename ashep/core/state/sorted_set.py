@@ -1,8 +1,8 @@
 """A sorted set that is a value: the World needs to know what is due first without looking at everything."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Iterator
+from itertools import chain
 from operator import itemgetter
 from typing import Generic, TypeVar, cast
 
@@ -22,12 +22,6 @@ class Ordered(Generic[Item]):
     def __init__(self, chunks: tuple[tuple[Item, ...], ...] = ()) -> None:
         """Without arguments: an empty one. `chunks` are sorted, in order, and none is empty."""
         self._chunks = chunks
-
-    @classmethod
-    def of(cls, items: Iterable[Item]) -> "Ordered[Item]":
-        """One that holds these items."""
-        rest = iter(sorted(items))
-        return cls(tuple(iter(lambda: tuple(islice(rest, MOST // 2)), ())))
 
     def insert(self, item: Item) -> "Ordered[Item]":
         """This one with an item that it does not hold."""

@@ -13,7 +13,11 @@ from ashep.core.state.immutable import replace
 Moments = tuple[tuple[datetime, int], ...]
 """How often something happened, by the minute or second in which it did; the oldest first."""
 
-HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
+RUN_COUNTS = timedelta(hours=1, minutes=1)
+"""How long the start of a run counts, from the minute in which it began: until that minute is an hour ago."""
+
+WRITE_COUNTS = timedelta(minutes=1, seconds=1)
+"""How long a write counts, from the second in which it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +109,12 @@ def noted(spending: Spending, fact: BudgetWarned | BudgetReached | WriteDelayed)
 def started(spending: Spending, at: datetime) -> Spending:
     """Count the start of a run."""
     minute = at.replace(second=0, microsecond=0)
-    return replace(spending, runs=_counted(spending.runs, minute, at, HOUR + MINUTE))
+    return replace(spending, runs=_counted(spending.runs, minute, at, RUN_COUNTS))
 
 
 def wrote(spending: Spending, at: datetime) -> Spending:
     """Count a write to the tracker."""
-    return replace(spending, writes=_counted(spending.writes, at.replace(microsecond=0), at, MINUTE + SECOND))
+    return replace(spending, writes=_counted(spending.writes, at.replace(microsecond=0), at, WRITE_COUNTS))
 
 
 def _counted(moments: Moments, moment: datetime, at: datetime, span: timedelta) -> Moments:
@@ -118,35 +122,15 @@ def _counted(moments: Moments, moment: datetime, at: datetime, span: timedelta) 
     return (*kept, (moment, 1 + sum(count for one, count in moments if one == moment)))
 
 
-def runs_in_hour(spending: Spending, at: datetime) -> int:
-    """How many runs started in the last hour; one counts until its minute of then is over."""
-    return sum(count for moment, count in spending.runs if moment + HOUR + MINUTE > at)
-
-
-def writes_in_minute(spending: Spending, at: datetime) -> int:
-    """How many writes were asked for in the last minute."""
-    return sum(count for moment, count in spending.writes if moment + MINUTE + SECOND > at)
+def sum_counting(moments: Moments, span: timedelta, at: datetime) -> int:
+    """Sum up what still counts; `span`: for how long it does."""
+    return sum(count for moment, count in moments if moment + span > at)
 
 
 def frees(moments: Moments, span: timedelta, at: datetime, limit: int) -> datetime:
     """When fewer than `limit` of these count, if none is added; `span`: for how long one does."""
-    counting = [(moment, count) for moment, count in moments if moment + span > at]
-    left = sum(count for _, count in counting)
-    for moment, count in counting:
-        left -= count
-        if left < limit:
-            return moment + span
-    raise ValueError("nothing is counted")
-
-
-def runs_again(spending: Spending, at: datetime, limit: int) -> datetime:
-    """When fewer than `limit` runs count."""
-    return frees(spending.runs, HOUR + MINUTE, at, limit)
-
-
-def writes_again(spending: Spending, at: datetime, limit: int) -> datetime:
-    """When fewer than `limit` writes count."""
-    return frees(spending.writes, MINUTE + SECOND, at, limit)
+    ends = (moment + span for moment, _ in moments if moment + span > at)
+    return next(end for end in ends if sum_counting(moments, span, end) < limit)
 
 
 def used_today(spending: Spending, at: datetime, provider: str | None = None) -> tuple[int, float]:

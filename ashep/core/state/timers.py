@@ -11,42 +11,29 @@ from ashep.core.state.run import Run, with_watch
 
 def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
     """Everything that this flow waits for a time for, by the timer's name."""
-    dues: list[tuple[str, datetime]] = []
-    if flow.not_before is not None:
-        dues.append(("wait", flow.not_before))
-    if flow.question is not None and flow.stage == "person":
-        dues.append(("question", flow.question.due))
-        if flow.question.remind is not None:
-            dues.append(("remind", flow.question.remind))
-    if flow.effect_after is not None:
-        dues.append(("effect", flow.effect_after))
-    if flow.write_after is not None:
-        dues.append(("write", flow.write_after))
-    if flow.takeover is not None and flow.takeover.due is not None:
-        dues.append(("quiet", flow.takeover.due))
-    if flow.work.landing is not None and flow.work.landing.due is not None:
-        dues.append(("landing", flow.work.landing.due))
-    rest = flow.work.own.rest if flow.stage == "closed" and flow.work.own is not None else None
-    if rest is not None and rest.due is not None:
-        dues.append(("tree", rest.due))
-    run = flow.run
-    if run is not None and run.stop_due is not None:
-        dues.append(("stop", run.stop_due))
-    if run is None or run.ended:
-        return dues
-    if run.asks.requests and flow.stage == "work" and flow.takeover is None:
-        asked = [pending.due for pending in run.asks.requests if pending.verdict == "ask" and pending.due is not None]
-        if asked:
-            dues.append(("input", min(asked)))
-    watch = run.watch
-    if not flow.waits_for_input:
-        if run.deadline is not None and not watch.overdue and watch.starting_since is None:
-            dues.append(("deadline", run.deadline))
-        if watch.sign_due is not None:
-            dues.append(("sign", watch.sign_due))
-        if watch.stall_due is not None:
-            dues.append(("stall", watch.stall_due))
-    return dues
+    run, work = flow.run, flow.work
+    question = flow.question if flow.stage == "person" else None
+    rest = work.own.rest if flow.stage == "closed" and work.own is not None else None
+    dues = [
+        ("wait", flow.not_before),
+        ("question", question and question.due),
+        ("remind", question and question.remind),
+        ("effect", flow.effect_after),
+        ("write", flow.write_after),
+        ("quiet", flow.takeover and flow.takeover.due),
+        ("landing", work.landing and work.landing.due),
+        ("tree", rest and rest.due),
+        ("stop", run and run.stop_due),
+    ]
+    if run is not None and not run.ended:
+        if flow.stage == "work" and flow.takeover is None:
+            asked = (pending.due for pending in run.asks.requests if pending.verdict == "ask" and pending.due)
+            dues.append(("input", min(asked, default=None)))
+        if not flow.waits_for_input:
+            watch = run.watch
+            deadline = run.deadline if watch.starting_since is None and not watch.overdue else None
+            dues += [("deadline", deadline), ("sign", watch.sign_due), ("stall", watch.stall_due)]
+    return [(name, due) for name, due in dues if due is not None]
 
 
 def split_timer(key: str) -> tuple[str, str]:
@@ -101,13 +88,7 @@ def shifted(flow: Flow, gap: timedelta) -> Flow:
         flow = replace(flow, takeover=replace(flow.takeover, due=flow.takeover.due + gap))
     if run is None:
         return flow
-    run = with_watch(
-        replace(
-            run,
-            deadline=run.deadline + gap if run.deadline else None,
-            stop_due=run.stop_due + gap if run.stop_due else None,
-        ),
-        sign_due=run.watch.sign_due + gap if run.watch.sign_due else None,
-        stall_due=run.watch.stall_due + gap if run.watch.stall_due else None,
-    )
-    return replace(flow, run=run)
+    watch, dues = run.watch, (run.deadline, run.stop_due, run.watch.sign_due, run.watch.stall_due)
+    deadline, stop_due, sign_due, stall_due = (due + gap if due else None for due in dues)
+    watch = replace(watch, sign_due=sign_due, stall_due=stall_due)
+    return replace(flow, run=replace(run, deadline=deadline, stop_due=stop_due, watch=watch))

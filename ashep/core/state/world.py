@@ -32,19 +32,14 @@ from ashep.core.state.spending import NOTHING_SPENT, Spending
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-
 DEFAULTS = Settings()
-
 
 UNSEEN = "not seen since the start"
 """The tracker's error until the first look of a daemon: its actor and prefix are known from the time before."""
 
-
 NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
 
-
 NO_BASES: HashTrieMap[str, BaseChecked] = HashTrieMap()
-
 
 NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
 
@@ -143,10 +138,9 @@ class World:
         """Whether a run is under way on a runner, or a person has a session there."""
         runs = (self.flows[issue].run for issue in self.indexes.live)
         takeovers = (self.flows[issue].takeover for issue in self.indexes.takeovers)
-        return any(run is not None and run.on == runner for run in runs) or any(
-            takeover is not None and takeover.session is not None and runner_of(takeover.session) == runner
-            for takeover in takeovers
-        )
+        sessions = (takeover.session for takeover in takeovers if takeover is not None)
+        is_taken = any(session is not None and runner_of(session) == runner for session in sessions)
+        return is_taken or any(run is not None and run.on == runner for run in runs)
 
     @property
     def actor(self) -> str:
@@ -171,14 +165,11 @@ def phase_of(world: World, flow: Flow) -> Phase | None:
 IssueRules = Mapping[type[Fact], Callable[[World, Flow, Flow, Any], list[Fact]]]
 """What follows from a fact about an issue: of the World, the flow before the fact and after it, and the fact."""
 
-
 WorldRules = Mapping[type[Fact], Callable[[World, World, Any], list[Fact]]]
 """What follows from any other fact: of the World before it and after it, and the fact."""
 
-
 WorldFolds = Mapping[type, Callable[[World, Any], World]]
 """What a fact makes of the World, whose number and time are the fact's."""
-
 
 Value = TypeVar("Value")
 
