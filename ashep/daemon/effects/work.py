@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import anyio.to_thread
+import anyio
 from anyio import to_thread
 from pydantic import TypeAdapter
 
@@ -171,10 +171,9 @@ class WorkEffects:
             return
         try:
             await annotations.annotate(flow.issue.id, notes)
-        except TrackerUnavailable:
-            raise
-        except AshepError:
-            return
+        except AshepError as error:
+            if isinstance(error, TrackerUnavailable):
+                raise
 
     async def base_tip(self, world: World) -> str | None:
         """Return the commit at which issues begin; None: there is none that git can read."""
@@ -396,5 +395,4 @@ async def assess(
 
     Errors: those of `Diffs`.
     """
-    diff = await diffs.read(base, head)
-    return await anyio.to_thread.run_sync(impact_of, diff, settings, named)
+    return await to_thread.run_sync(impact_of, await diffs.read(base, head), settings, named)
