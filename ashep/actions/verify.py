@@ -102,16 +102,11 @@ class CheckReport:
     @property
     def rows(self) -> list[tuple[str, str, str, str]]:
         """What each check found, below `COLUMNS`."""
-        return [
-            (
-                result.check_id,
-                result.status,
-                f"{result.duration_ms} ms",
-                result.message
-                + (PROVES_NOTHING if result.proves_nothing else f"; it {result.blame}" if result.on_base else ""),
-            )
-            for result in self.verification.results
-        ]
+        rows = list[tuple[str, str, str, str]]()
+        for result in self.verification.results:
+            more = PROVES_NOTHING if result.proves_nothing else f"; it {result.blame}" if result.on_base else ""
+            rows.append((result.check_id, result.status, f"{result.duration_ms} ms", result.message + more))
+        return rows
 
     def printed(self, outputs: Outputs) -> list[str]:
         """Give the last lines of what checks printed that failed."""
@@ -241,9 +236,8 @@ async def verify_base(project: Path, settings: Settings) -> list[CheckLine]:
                     found = await verify_before_work(verifier, request)
                     lines += [_base_line(name, base or "HEAD", result) for result in found.results if result.on_base]
         except AshepError as error:
-            return [
-                CheckLine("warning", "checks", f"the checks of {names} cannot be run: {error}", "mend what it names")
-            ]
+            why = f"the checks of {names} cannot be run: {error}"
+            return [CheckLine("warning", "checks", why, "mend what it names")]
     if bound.cancelled_caught:
         why = f"the checks of {names} take longer than {LONGEST_ON_BASE:.0f} s: they run again while agents work"
         return [*lines, CheckLine("ok", "checks", why)]

@@ -83,10 +83,8 @@ class ActionHandlers:
         """
         with alone(self._under_way, issue, f"an answer to {issue} is being written"):
             settings = await to_thread.run_sync(settings_in, self.pictures.folder)
-            if settings.people is not None and not settings.people.names(person):
-                raise NotAnApprover(
-                    f"{person} is not named in `people.tracker` of config.yaml, and so would count for nothing"
-                )
+            if (why := answers.why_not_counted(settings, person)) is not None:
+                raise NotAnApprover(why)
             stands, known = await self.pictures.read(
                 lambda seen: (status.shown(seen.database, issue), status.read_model_position(seen.database))
             )
