@@ -119,6 +119,9 @@ def _draw(state: Path, scratch: Path, say: Callable[[str], None]) -> Path:
     """Draw a picture of the journal in a folder of its own; give that folder."""
     import threading
 
+    from ashep.store.journal_reader import JournalView
+    from ashep.store.writer import Store
+
     told = threading.Timer(_SILENCE, say, ["drawing the picture of the journal anew; this can take a while"])
     told.daemon = True
     told.start()
@@ -129,24 +132,16 @@ def _draw(state: Path, scratch: Path, say: Callable[[str], None]) -> Path:
             if (state / NAME).exists():
                 with closing(open_read_only(state)) as before, closing(sqlite3.connect(folder / NAME)) as after:
                     before.backup(after)
-        _catch_up(state, folder)
+        Store.open(folder, JournalView(state / "journal")).close()
     except OSError as error:
         raise DiskFailed(f"the picture of the journal cannot be drawn in {scratch}: {error}") from error
-    finally:
-        told.cancel()
-    return folder
-
-
-def _catch_up(state: Path, folder: Path) -> None:
-    from ashep.store.journal_reader import JournalView
-    from ashep.store.writer import Store
-
-    try:
-        Store.open(folder, JournalView(state / "journal")).close()
-    except (AshepError, OSError):
+    except AshepError:
         raise
     except Exception as error:  # the store's own library has errors of its own; only the picture is concerned
         raise AshepError(f"the picture of the journal in {state} cannot be drawn: {error}") from error
+    finally:
+        told.cancel()
+    return folder
 
 
 def _put_in_place(drawn: Path, state: Path) -> bool:
