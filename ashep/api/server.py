@@ -294,9 +294,7 @@ async def _serve(
             group.start_soon(_until_told, server, tickets, live)
             if alone:
                 group.start_soon(let_in, state, os.environ, entrance, say)
-                group.start_soon(
-                    point_in_time.keep, pictures
-                )  # as the one who lets people in: of several servers one does
+                group.start_soon(point_in_time.keep, pictures)  # of several servers one does, as it lets people in
             if sessions.devices is not None:
                 group.start_soon(sessions.devices.keep, say)
             ready()

@@ -174,9 +174,8 @@ def issue_rows(database: Database | None) -> list[sqlite3.Row]:
 
 def asking(database: Database | None) -> dict[str, str | None]:
     """Give the issues that wait for an answer, and since when each asks."""
-    query = (
-        "SELECT issue, json_extract(body, '$.question.asked') AS asked FROM issues WHERE code IN ('question', 'input')"
-    )
+    asked = "json_extract(body, '$.question.asked') AS asked"
+    query = f"SELECT issue, {asked} FROM issues WHERE code IN ('question', 'input')"
     return {row["issue"]: row["asked"] for row in database.execute(query)} if database else {}
 
 
@@ -226,7 +225,10 @@ def _entry(row: sqlite3.Row, body: row_types.IssueBodyJson, hide: Callable[[str,
         "type": body["type"],
         "priority": body["priority"],
         "tracker_status": body["status"],
-        "question": question and _hidden(question, lambda text: hide(text, own)),
+        "question": question and {
+            **question, "text": hide(question["text"], own), "options": [hide(one, own) for one in question["options"]],
+            "follows": [{**way, "why": way["why"] and hide(way["why"], own)} for way in question["follows"]],
+        },
         "waits_for": len(body["blocked_by"]),
         "cycle": body["cycle"],
         "runs": body["runs"],
@@ -234,16 +236,7 @@ def _entry(row: sqlite3.Row, body: row_types.IssueBodyJson, hide: Callable[[str,
         "flags": body.get("flags", []),
         "changes": evidence.changes(body.get("files")),
         "landing": landing and {**landing, "onto": landing["onto"] and hide(landing["onto"], own)},
-    }
-
-
-def _hidden(question: row_types.QuestionJson, hide: Callable[[str], str]) -> row_types.QuestionJson:
-    return {
-        **question,
-        "text": hide(question["text"]),
-        "options": [hide(option) for option in question["options"]],
-        "follows": [{**way, "why": way["why"] and hide(way["why"])} for way in question["follows"]],
-    }
+    }  # fmt: skip
 
 
 # --- for a terminal -----------------------------------------------------------------------------------------------

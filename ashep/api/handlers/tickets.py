@@ -87,7 +87,7 @@ class Tickets:
     """The labels of the project: one names the branch that issues share."""
     _prefix: str | None = None
     _running: set[str] = field(default_factory=set[str])
-    _turns: anyio.CapacityLimiter | None = None
+    _turns: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
     _scopes: set[anyio.CancelScope] = field(default_factory=set[anyio.CancelScope])
     _ending: bool = False
 
@@ -107,7 +107,6 @@ class Tickets:
             found = await seen(self.tracker, issue)
             criteria = await apart(partial(of, found, self.types), self.compiled, found.text.acceptance)
             candidate = await self.places.candidate(repository, branch or branch_for(found.issue, self.labels))
-            self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)
             with self._until_the_end():
                 async with self._turns:
                     verified = await verify(self.verifier, issue, criteria, candidate)
