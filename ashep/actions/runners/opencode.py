@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -44,6 +43,7 @@ from ashep.errors import AshepError, RunnerError, RunnerRefused, RunnerUnauthori
 from ashep.factories import FOLDER, NamedRunner, check_path, make_place_runner, opencode_of, places_of, secret_variables
 from ashep.ports.runner import Catalog, Runner
 from ashep.redaction import Redaction
+from ashep.request_guard import is_loopback
 
 _PROBE = 5.0
 _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
@@ -198,11 +198,7 @@ def _password(settings: OpencodeSettings, password: str | None, *, local: bool) 
 
 
 def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return is_loopback(urlsplit(url).netloc.rpartition("@")[2])
 
 
 # --- sessions -----------------------------------------------------------------------------------------------------

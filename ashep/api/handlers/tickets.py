@@ -22,7 +22,7 @@ from ashep.api.handlers import ticket_history as history
 from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.schemas import verification
 from ashep.config.checks.parser import Compiled, ParsedCriteria, apart, compiled_here, examine, read_criteria
-from ashep.config.checks.writer import WrittenChecks, put, read_given
+from ashep.config.checks.writer import put, read_given
 from ashep.core.delivery.workspaces import branch_for
 from ashep.core.policy.checks import hash_of
 from ashep.core.policy.settings import Labels
@@ -191,27 +191,25 @@ class Tickets:
             raise KeyTaken(f"Idempotency-Key: it was given before, with another request, which made {issue}")
         return await self._ticket(await seen(self.tracker, issue), found)
 
-    async def _acceptance(self, given: str | verification.Checks) -> str:
-        """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`."""
+    async def _acceptance(self, given: str | verification.Checks, before: str = "", place: str = CRITERIA) -> str:
+        """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`.
+
+        Checks are put into those that stand there, if any, which errors name as `place`.
+        """
         if isinstance(given, str):
             await apart(partial(read_criteria, given, CRITERIA, self.types), self.compiled, given)
             return given
-        return put("", await self._given(given), CRITERIA, self.types)
-
-    async def _given(self, checks: verification.Checks) -> WrittenChecks:
-        text = json.dumps(checks.model_dump(mode="json"), indent=2, ensure_ascii=False)
-        return await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
+        text = json.dumps(given.model_dump(mode="json"), indent=2, ensure_ascii=False)
+        checks = await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
+        return put(before, checks, place, self.types)
 
     async def edit(self, issue: str, edit: verification.Edit) -> verification.TicketAnswer:
         """Replace what is given, in one write; of acceptance criteria perhaps only the block of checks in them.
 
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `NoSuchIssue`.
         """
-        found, acceptance = await self._annotated(issue), edit.acceptance_criteria
-        if isinstance(acceptance, verification.Checks):
-            acceptance = put(found.acceptance, await self._given(acceptance), where(issue), self.types)
-        elif acceptance is not None:
-            acceptance = await self._acceptance(acceptance)
+        found, given = await self._annotated(issue), edit.acceptance_criteria
+        acceptance = None if given is None else await self._acceptance(given, found.acceptance, where(issue))
         words = IssuePatch(edit.title, edit.description, edit.priority, acceptance)
         await self.annotations.rewrite(issue, words)
         return await self.ticket(issue)

@@ -243,10 +243,16 @@ class WorkEffects:
         self, means: DeliveryAdapters, command: VerifyWork, now: Callable[[], World]
     ) -> list[Fact]:
         """Verify while something would follow from it: checks may take hours, and people change their minds."""
+
+        async def give_up(verifying: anyio.CancelScope) -> None:
+            while is_wanted(now().flows[command.issue], command):
+                await anyio.sleep(UNWANTED)
+            verifying.cancel()
+
         why = "nobody wants to know any more what these checks find"
         answer: list[Fact] | AshepError = [EffectFailed(command.issue, command.key, why, infra=False)]
         async with anyio.create_task_group() as group:
-            group.start_soon(_until_unwanted, command, now, group.cancel_scope)
+            group.start_soon(give_up, group.cancel_scope)
             try:
                 async with self._verifying:
                     if is_wanted(now().flows[command.issue], command):  # it may have waited for long
@@ -348,12 +354,6 @@ async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:
     except AshepError as error:
         return (f"what was made to land {branch} stays in the repository: {error}",)
     return ()
-
-
-async def _until_unwanted(command: VerifyWork, now: Callable[[], World], verifying: anyio.CancelScope) -> None:
-    while is_wanted(now().flows[command.issue], command):
-        await anyio.sleep(UNWANTED)
-    verifying.cancel()
 
 
 async def _changes(diffs: Diffs, flow: Flow, settings: Settings, command: VerifyWork) -> bool:
