@@ -26,7 +26,7 @@ from ashep.core.text import aligned
 from ashep.daemon.effects.work import to_check
 from ashep.errors import AshepError
 from ashep.factories import FOLDER, verifier_of
-from ashep.ports.tracker import Annotations, IssuePatch, Seen, Tracker
+from ashep.ports.tracker import AnnotatedIssue, Annotations, IssuePatch, Seen, Tracker
 from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base, verify_before_work
 
 CODES = {"passing": 0, "failing": 1, "blocked": 69}
@@ -187,6 +187,14 @@ async def seen(tracker: Tracker, issue: str) -> Seen:
     return found
 
 
+async def read_annotated(annotations: Annotations, issue: str) -> AnnotatedIssue:
+    """Read what stands on an issue; `NoSuchIssue` where there is none."""
+    found = await annotations.read(issue)
+    if found is None:
+        raise NoSuchIssue(f"there is no issue {issue}")
+    return found
+
+
 def of(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
     """Read the checks of an issue. Raises `ConfigErrors` where they are wrong, `NoChecks` where there are none."""
     issue = found.issue.id
@@ -201,9 +209,7 @@ async def set_checks(annotations: Annotations, issue: str, given: WrittenChecks,
 
     Raises `ConfigErrors` where it is not clear what they replace, and `NoSuchIssue`.
     """
-    found = await annotations.read(issue)
-    if found is None:
-        raise NoSuchIssue(f"there is no issue {issue}")
+    found = await read_annotated(annotations, issue)
     text = put(found.acceptance, given, where(issue), known)
     if text == found.acceptance:
         return False

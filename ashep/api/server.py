@@ -20,6 +20,7 @@ import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
 
+from ashep.actions.systemd_unit import PORT
 from ashep.actions.verify import Outputs, types
 from ashep.adapters.system import control_socket
 from ashep.adapters.system.http_server import Connection, Server
@@ -40,9 +41,6 @@ from ashep.app import secrets_of
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
 from ashep.factories import annotations_of, tracker_of, verifier_of
-
-PORT = 8090
-"""Where it listens, unless it is told otherwise."""
 
 ACTOR = "ashep-service"
 """Under which name the service writes to the tracker: it is no person, whoever asks it."""

@@ -296,9 +296,8 @@ class Monitor:
         try:
             listed = await self._runner.requests(sessions)
         except RunnerRefused as error:
-            listed = tuple(
-                requests.Request("", session, "permission", unlisted=str(error)) for session in sorted(sessions)
-            )
+            why, ours = str(error), sorted(sessions)
+            listed = tuple(requests.Request("", session, "permission", unlisted=why) for session in ours)
         if any(observe.requests_read(self._shepherd.world, listed, as_of)):
             self._shepherd.tell(lambda world: observe.requests_read(world, listed, as_of))
 

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
-from ashep.actions.verify import CheckReport, NoSuchIssue, Outputs, of, seen, verify, where
+from ashep.actions.verify import CheckReport, Outputs, of, read_annotated, seen, verify, where
 from ashep.api.handlers import ticket_history as history
 from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.schemas import verification
@@ -110,7 +110,7 @@ class Tickets:
             with self._until_the_end():
                 async with self._turns:
                     verified = await verify(self.verifier, issue, criteria, candidate)
-                before = await self._annotated(verified.issue)  # what was read a moment ago is what it is added to
+                before = await read_annotated(self.annotations, issue)  # as it stood a moment ago
                 log = history.added(before.metadata, verified, self.now())
                 await self.annotations.annotate(verified.issue, log)
                 return self._told(verified)
@@ -139,20 +139,20 @@ class Tickets:
 
     async def status(self, issue: str) -> verification.StatusAnswer:
         """Say how an issue stands; raises `NoSuchIssue`."""
-        found = await self._annotated(issue)
+        found = await read_annotated(self.annotations, issue)
         checks, log = history.last_checks(found.metadata), history.read(found.metadata)
         failed = tuple(entry for entry in log if entry.status != "passing" and entry.action is None)
         return verification.StatusAnswer(**await self._standing(issue, found), checks=checks, failed_attempts=failed)
 
     async def history(self, issue: str) -> verification.HistoryAnswer:
         """Say how an issue stands, and how it came to that; raises `NoSuchIssue`."""
-        found = await self._annotated(issue)
+        found = await read_annotated(self.annotations, issue)
         log = history.read(found.metadata)
         return verification.HistoryAnswer(**await self._standing(issue, found), verification_log=log)
 
     async def ticket(self, issue: str) -> verification.TicketAnswer:
         """Show an issue and its checks; raises `NoSuchIssue`."""
-        shown, found = await seen(self.tracker, issue), await self._annotated(issue)
+        shown, found = await seen(self.tracker, issue), await read_annotated(self.annotations, issue)
         return await self._ticket(shown, found)
 
     async def listed(self, status: str | None) -> verification.TicketsAnswer:
@@ -186,7 +186,7 @@ class Tickets:
             found = await self.annotations.read(issue)
             if found is None or found.metadata.get(REQUEST) != mark:
                 raise
-        found = await self._annotated(issue)
+        found = await read_annotated(self.annotations, issue)
         if found.metadata.get(REQUEST) != mark:
             raise KeyTaken(f"Idempotency-Key: it was given before, with another request, which made {issue}")
         return await self._ticket(await seen(self.tracker, issue), found)
@@ -208,17 +208,11 @@ class Tickets:
 
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `NoSuchIssue`.
         """
-        found, given = await self._annotated(issue), edit.acceptance_criteria
+        found, given = await read_annotated(self.annotations, issue), edit.acceptance_criteria
         acceptance = None if given is None else await self._acceptance(given, found.acceptance, where(issue))
         words = IssuePatch(edit.title, edit.description, edit.priority, acceptance)
         await self.annotations.rewrite(issue, words)
         return await self.ticket(issue)
-
-    async def _annotated(self, issue: str) -> AnnotatedIssue:
-        found = await self.annotations.read(issue)
-        if found is None:
-            raise NoSuchIssue(f"there is no issue {issue}")
-        return found
 
     async def _reading(self, issue: str, acceptance: str) -> ParsedCriteria:
         return await apart(partial(examine, clean(acceptance), where(issue), self.types), self.compiled, acceptance)
