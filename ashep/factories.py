@@ -86,10 +86,10 @@ def check(project: Path, settings: Settings) -> None:
     """Import the user's classes and hold them against their ports. Raises `ConfigError`, and as `check_path` does."""
     check_path(project)
     tracker, types = settings.tracker, settings.verification.types
-    named: list[tuple[KeyPath, str, type]] = [(("tracker", "type"), tracker.type, Tracker)] if tracker.own else []
-    named += [(("runners", name, "type"), one.type or "", Runner) for name, one in settings.runners.own.items()]
-    named += [(("verification", "types", name, "type"), one.type, CheckType) for name, one in types.items()]
-    for path, dotted, port in named:
+    classes: list[tuple[KeyPath, str, type]] = [(("tracker", "type"), tracker.type, Tracker)] if tracker.own else []
+    classes += [(("runners", name, "type"), runner.type or "", Runner) for name, runner in settings.runners.own.items()]
+    classes += [(("verification", "types", name, "type"), kind.type, CheckType) for name, kind in types.items()]
+    for path, dotted, port in classes:
         try:
             load(dotted, port, project)
         except NotUsable as error:
@@ -280,8 +280,8 @@ def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
     from ashep.adapters.runners.claude import Apart  # as above
 
     quarters, user = _session_sandboxes(project, settings, claude_command(chosen), _OF_THE_MACHINE), claude_folder()
-    ours = Logins(user / ".credentials.json", lambda: folder_of(user, os.environ) / LOGIN, logins.CLAUDE)
-    return Apart(quarters, ours)
+    login = Logins(user / ".credentials.json", lambda: folder_of(user, os.environ) / LOGIN, logins.CLAUDE)
+    return Apart(quarters, login)
 
 
 async def _add_claude(runner: NamedRunner, place: Path, folder: Path, inside: PlaceSandbox) -> PlaceSandbox:

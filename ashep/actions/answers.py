@@ -80,20 +80,20 @@ async def person(project: Path, settings: Settings, environ: Mapping[str, str]) 
     try:
         # it is the person's own shell that we are called from, and bd goes by all of it, too
         done = await Git(project).run("config", "user.name", env=os.environ)
-        given = clean(done.stdout.decode(errors="replace")).strip()
+        user = clean(done.stdout.decode(errors="replace")).strip()
     except ProgramMissing:
-        given = ""
-    given = given or environ.get("USER", "") or getpass.getuser()
-    if given.startswith(AGENT_ACTORS) or given == settings.tracker.actor:
-        raise UsageError(f"git's user.name is {given}, which counts as ashep's: set git config user.name to your own")
-    return given
+        user = ""
+    user = user or environ.get("USER", "") or getpass.getuser()
+    if user.startswith(AGENT_ACTORS) or user == settings.tracker.actor:
+        raise UsageError(f"git's user.name is {user}, which counts as ashep's: set git config user.name to your own")
+    return user
 
 
 async def answering(project: Path, settings: Settings, environ: Mapping[str, str]) -> str:
     """Give the name under which this person answers; `UsageError` where that would count for nothing."""
     name = await person(project, settings, environ)
-    if (why := why_not_counted(settings, name)) is not None:
-        raise UsageError(f"{why}: whoever keeps that file adds it, where it is right")
+    if (reason := why_not_counted(settings, name)) is not None:
+        raise UsageError(f"{reason}: whoever keeps that file adds it, where it is right")
     return name
 
 

@@ -136,8 +136,8 @@ async def tracker(project: Path, settings: Settings) -> list[CheckLine]:
         if "too old" in str(error):
             remedy = f"install bd {programs.BD_VERSION} or later"
         elif "beads" in str(error):
-            why, remedy = f"{project} has no Beads database", "run `bd init`; ashep never does that"
-            return [CheckLine("error", "database", why, remedy)]
+            lack, remedy = f"{project} has no Beads database", "run `bd init`; ashep never does that"
+            return [CheckLine("error", "database", lack, remedy)]
         else:
             remedy = "see what `bd where` says"
         return [CheckLine("error", "bd", f"{program}: {error}", remedy)]
@@ -167,8 +167,8 @@ async def own_tracker(project: Path, settings: Settings) -> list[CheckLine]:
     except ConfigError as error:
         return [CheckLine("error", "tracker", str(error), "docs/extending.md says what a tracker is")]
     except (AshepError, TimeoutError) as error:
-        why = str(error) or f"no answer in {_ALL_OF_BD:g} s"
-        return [CheckLine("error", "tracker", f"{name}: {why}", "see what it needs")]
+        reason = str(error) or f"no answer in {_ALL_OF_BD:g} s"
+        return [CheckLine("error", "tracker", f"{name}: {reason}", "see what it needs")]
     return [CheckLine("ok", "tracker", f"{name} {info.version}: {info.location}, prefix {info.prefix}")]
 
 
@@ -226,8 +226,8 @@ async def git(project: Path, settings: Settings) -> list[CheckLine]:
         remedy = "commit or stash them" if own else "commit or stash them, or set worker.allow_dirty"
         return [CheckLine("warning", "git", why, remedy)]
     if tree.head is None and own:
-        why = "worker.workspace is worktree, and there is no commit yet"
-        return [CheckLine("warning", "git", why, "commit something")]
+        lack = "worker.workspace is worktree, and there is no commit yet"
+        return [CheckLine("warning", "git", lack, "commit something")]
     where = "each issue gets a work tree of its own" if own else "all agents share it"
     return [CheckLine("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}; {where}")]
 

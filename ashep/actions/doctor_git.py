@@ -110,8 +110,8 @@ async def hooks(project: Path, settings: Settings) -> list[CheckLine]:
         with anyio.fail_after(_ALL):
             return await _try_hooks(project, settings)
     except (TimeoutError, AshepError) as error:
-        what = "the hooks of this repository cannot be tried in a place"
-        return [CheckLine("warning", "hooks", f"{what}: {str(error) or f'no answer in {_ALL:g} s'}", _REMEDY)]
+        reason = f"cannot be tried in a place: {str(error) or f'no answer in {_ALL:g} s'}"
+        return [CheckLine("warning", "hooks", f"the hooks of this repository {reason}", _REMEDY)]
 
 
 async def _try_hooks(project: Path, settings: Settings) -> list[CheckLine]:
@@ -131,8 +131,8 @@ async def _try_hooks(project: Path, settings: Settings) -> list[CheckLine]:
             if inside is not None and (reason := await _failure(inside, place.path, name, arguments)):
                 verb = "refuses each commit" if name in _REFUSING else "fails"
                 before = " (`worker.setup` did not run before)" if settings.worker.setup else ""
-                what = f"in a place the hook {name} {verb}{before}: {reason}"
-                lines.append(CheckLine("warning", "hooks", what, _REMEDY))
+                effect = f"in a place the hook {name} {verb}{before}: {reason}"
+                lines.append(CheckLine("warning", "hooks", effect, _REMEDY))
     return lines or [CheckLine("ok", "hooks", "the hooks of this repository let commits pass in a place")]
 
 
@@ -196,5 +196,5 @@ async def _try(project: Path, settings: Settings, head: str) -> CheckLine:
     except (AshepError, OSError) as error:
         reason, slow = " ".join(str(error).split()) or f"no answer in {_ALL:g} s", isinstance(error, TimeoutError)
         return CheckLine("warning" if slow else "error", "repository", f"a trial could not {step}: {reason}")
-    what = "a tree, a commit, a read, a check and a landing were tried, and taken away again"
-    return CheckLine("ok", "repository", what)
+    steps = "a tree, a commit, a read, a check and a landing were tried, and taken away again"
+    return CheckLine("ok", "repository", steps)

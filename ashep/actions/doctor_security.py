@@ -157,8 +157,8 @@ async def security(project: Path, settings: Settings) -> list[CheckLine]:
     if counted := settings.forge and settings.forge.people:
         lines.append(CheckLine("ok", "forge", f"at the forge only the word of {', '.join(counted)} counts"))
     elif settings.landing.forge is not None:
-        what = "at the forge everybody's word counts: `people.forge` names who may"
-        lines.append(CheckLine("warning", "forge", what))
+        everybody = "at the forge everybody's word counts: `people.forge` names who may"
+        lines.append(CheckLine("warning", "forge", everybody))
     visible = await to_thread.run_sync(lambda: [*_visible(settings)])
     return [*lines, *visible, *await to_thread.run_sync(_reached, project)]
 

@@ -144,8 +144,8 @@ def mirror_of(project: Path, settings: Settings, actor: str, policies: Collectio
 
 async def issues_of(project: Path, settings: Settings) -> dict[str, tuple[str, bool]]:
     """Ask the tracker for the issues of stories, by path, each with whether it is closed."""
-    kept = await _read_tracked(annotations_of(project, settings, READER))
-    return {one.note["path"]: (one.id, one.status == "closed") for one in reversed(kept) if "path" in one.note}
+    stories = reversed(await _read_tracked(annotations_of(project, settings, READER)))
+    return {story.note["path"]: (story.id, story.status == "closed") for story in stories if "path" in story.note}
 
 
 def _is_one(found: FoundStory) -> bool:
@@ -181,7 +181,8 @@ def _filed(found: FoundStory, git: Literal["new", "changed"] | None, planned: Pl
 
 
 async def _read_tracked(annotations: Annotations) -> list[TrackedStory]:
-    return [one for row, metadata in await annotations.marked(NOTE) if (one := _kept(row, metadata.get(NOTE)))]
+    stories = [_kept(row, metadata.get(NOTE)) for row, metadata in await annotations.marked(NOTE)]
+    return [story for story in stories if story is not None]
 
 
 def _kept(row: Seen, note: object) -> TrackedStory | None:
@@ -190,10 +191,10 @@ def _kept(row: Seen, note: object) -> TrackedStory | None:
     texts = {key: value for key, value in noted.items() if isinstance(key, str) and isinstance(value, str)}
     if not texts.get("path") and not texts.get("epic"):
         return None
-    issue, text, begun = row.issue, row.text, row.issue.stamp is not None
+    issue, text, is_begun = row.issue, row.text, row.issue.stamp is not None
     waits_for = tuple(one.on for one in text.dependencies if one.type == "blocks")
     words = IssueWords(issue.title, text.description, text.acceptance)
-    return TrackedStory(issue.id, words, issue.status, texts, issue.assignee, issue.labels, waits_for, begun=begun)
+    return TrackedStory(issue.id, words, issue.status, texts, issue.assignee, issue.labels, waits_for, begun=is_begun)
 
 
 @dataclass

@@ -188,11 +188,11 @@ async def seen(tracker: Tracker, issue: str) -> Seen:
 
 
 async def read_annotated(annotations: Annotations, issue: str) -> AnnotatedIssue:
-    """Read what stands on an issue; `NoSuchIssue` where there is none."""
-    found = await annotations.read(issue)
-    if found is None:
+    """Read the annotations of an issue; `NoSuchIssue` where there is none."""
+    annotated = await annotations.read(issue)
+    if annotated is None:
         raise NoSuchIssue(f"there is no issue {issue}")
-    return found
+    return annotated
 
 
 def of(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
@@ -242,8 +242,8 @@ async def verify_base(project: Path, settings: Settings) -> list[CheckLine]:
                     found = await verify_before_work(verifier, request)
                     lines += [_base_line(name, base or "HEAD", result) for result in found.results if result.on_base]
         except AshepError as error:
-            why = f"the checks of {names} cannot be run: {error}"
-            return [CheckLine("warning", "checks", why, "mend what it names")]
+            failure = f"the checks of {names} cannot be run: {error}"
+            return [CheckLine("warning", "checks", failure, "mend what it names")]
     if bound.cancelled_caught:
         why = f"the checks of {names} take longer than {LONGEST_ON_BASE:.0f} s: they run again while agents work"
         return [*lines, CheckLine("ok", "checks", why)]

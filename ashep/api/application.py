@@ -189,16 +189,16 @@ async def _read(operation: ApiRoute, request: Request, session: Session) -> Requ
     for name, part in place.items():
         if not re.fullmatch(PATTERNS[name].removeprefix("^").removesuffix("$"), part):
             raise HttpProblem(404, f"{part!r} is no {_PARTS.get(name, name)}")
-    given = None
+    content = None
     if operation.query is not None:
-        given = _checked(partial(operation.query.model_validate_strings, dict(request.query_params)))
+        content = _checked(partial(operation.query.model_validate_strings, dict(request.query_params)))
     elif operation.body is not None:
-        given = await _body(operation.body, request)
+        content = await _body(operation.body, request)
     key = request.headers.get("idempotency-key") if operation.status == HTTPStatus.CREATED else None
     if key is not None and not re.fullmatch(KEY.removeprefix("^").removesuffix("$"), key):
         raise HttpProblem(400, "Idempotency-Key: expected 1 to 200 printable characters of ASCII, without a space")
     authorization, agent = (request.headers.get(name, "") for name in ("authorization", "user-agent"))
-    return RequestContext(place, given, session, authorization, key, agent)
+    return RequestContext(place, content, session, authorization, key, agent)
 
 
 async def _body(kind: type[BaseModel], request: Request) -> BaseModel:

@@ -84,10 +84,10 @@ class Devices:
 
     def listed(self) -> list[dict[str, str]]:
         """Say who is known."""
-        living = (one for one in self._known.values() if self._lives(one))
+        devices = (device for device in self._known.values() if self._lives(device))
         return [
-            {"name": one.name, "person": one.person, "paired": stamp(one.paired), "seen": stamp(one.seen)}
-            for one in living
+            {"name": device.name, "person": device.person, "paired": stamp(device.paired), "seen": stamp(device.seen)}
+            for device in devices
         ]
 
     def who(self, of: str, *, asks: bool = True) -> Device | None:

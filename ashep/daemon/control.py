@@ -92,10 +92,10 @@ class Control:
                 case PauseRequest():
                     await self._ask(lambda world: _pause(world, request))
                 case ResumeRequest():
-                    before = _standing(self._shepherd.world)
+                    pauses = _standing(self._shepherd.world)
                     resumed = WorkResumed(clean(request.by), clean(request.why), request.provider)
                     await self._ask(lambda world: _no_person(world, request.by) or resumed)
-                    more["ended"] = [one for one in before if one not in _standing(self._shepherd.world)]
+                    more["ended"] = [pause for pause in pauses if pause not in _standing(self._shepherd.world)]
                 case CancelRequest():
                     return await self._cancel(request)
                 case StatusRequest():

@@ -285,10 +285,10 @@ class Monitor:
         return now - max(age, 0.0) if age < self._every else -math.inf
 
     def _lost(self, error: RunnerError) -> None:
-        seen, at = server_lost(error), self._clock.monotonic()
-        self._looked, self._due = dict.fromkeys(self._looked, at), at + self._every
+        lost, moment = server_lost(error), self._clock.monotonic()
+        self._looked, self._due = dict.fromkeys(self._looked, moment), moment + self._every
         now = self._shepherd.now()
-        self._shepherd.tell(lambda world: observe.runner_read(world, seen, now))
+        self._shepherd.tell(lambda world: observe.runner_read(world, lost, now))
 
     async def _read_requests(self, as_of: int) -> None:
         self._asked_at = self._clock.monotonic()
@@ -296,8 +296,8 @@ class Monitor:
         try:
             listed = await self._runner.requests(sessions)
         except RunnerRefused as error:
-            why, ours = str(error), sorted(sessions)
-            listed = tuple(requests.Request("", session, "permission", unlisted=why) for session in ours)
+            reason, ordered = str(error), sorted(sessions)
+            listed = tuple(requests.Request("", session, "permission", unlisted=reason) for session in ordered)
         if any(observe.requests_read(self._shepherd.world, listed, as_of)):
             self._shepherd.tell(lambda world: observe.requests_read(world, listed, as_of))
 
@@ -345,9 +345,9 @@ class Monitor:
             try:
                 for flow, takeover in self._takeovers():
                     with suppress(SessionUnavailable):  # whether they are quiet is asked again
-                        seen = await look(self._runner, world, flow, takeover)
-                        if seen is not None:
-                            self._shepherd.tell(partial(observe.session_read, seen=seen))
+                        session = await look(self._runner, world, flow, takeover)
+                        if session is not None:
+                            self._shepherd.tell(partial(observe.session_read, seen=session))
             except RunnerError as error:
                 self._lost(error)
             with anyio.move_on_after(PEOPLE_EVERY):
@@ -381,7 +381,7 @@ async def read_turn(
     turn = await runner.turn(run.session, message, ours)
     turn = replace(turn, refused=_with_reset(turn, now))
     is_over = turn.state == "finished"
-    seen = runs.TurnSeen(
+    reading = runs.TurnSeen(
         issue=flow.issue.id,
         run=run.id,
         n=run.prompt.n,
@@ -405,7 +405,7 @@ async def read_turn(
         agent_message_at=turn.agent_message_at,
         human_message_at=turn.human_message_at,
     )
-    return TurnReading(seen, turn.quota)
+    return TurnReading(reading, turn.quota)
 
 
 def _with_reset(turn: Turn, now: datetime) -> Refusal | None:

@@ -185,9 +185,9 @@ def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
             given.bind(*arguments, **keywords)
         except TypeError as error:
             return f"cannot be called as the port's ({error})"
-    own = list(given.parameters.values())
-    names = [parameter.name for parameter in own[not bound :]]
-    takes_any = any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in own)
+    listed = list(given.parameters.values())
+    names = [parameter.name for parameter in listed[not bound :]]
+    takes_any = any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in listed)
     if not takes_any and names[: len(parameters)] != [parameter.name for parameter in parameters]:
         return f"names its parameters {', '.join(names)}"
     return None
@@ -195,8 +195,8 @@ def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
 
 def _signature(wanted: Any) -> str:
     word = "async def" if inspect.iscoroutinefunction(wanted) else "def"
-    said = f"`{word} {wanted.__name__}{inspect.signature(wanted)}`"
-    return re.sub(r"\b(ashep|collections|datetime|typing)(\.\w+)*\.(?=\w)", "", said)
+    text = f"`{word} {wanted.__name__}{inspect.signature(wanted)}`"
+    return re.sub(r"\b(ashep|collections|datetime|typing)(\.\w+)*\.(?=\w)", "", text)
 
 
 # --- what comes from it -----------------------------------------------------------------------------------------------

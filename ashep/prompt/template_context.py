@@ -86,12 +86,12 @@ def story_brief(world: World, flow: Flow) -> StoryBrief | None:
     if not path or policy is None:
         return None
     makers = (phase.max_visits for phase in policy.phases if phase.human is None and phase.makes)
-    files, own = flow.work.own.files if flow.work.own is not None else None, True
+    files, is_unchanged = flow.work.own.files if flow.work.own is not None else None, True
     if files is not None:
         paths = (*files.created, *files.modified, *files.deleted)
         folders = {folder for path in paths for folder in path.split("/")[:-1]}
-        own = not files.more and folders.isdisjoint({"_bmad", "bmad", ".claude", ".opencode"})
-    return StoryBrief(path, next(makers, 1), world.settings.bmad.contexts, own)
+        is_unchanged = not files.more and folders.isdisjoint({"_bmad", "bmad", ".claude", ".opencode"})
+    return StoryBrief(path, next(makers, 1), world.settings.bmad.contexts, is_unchanged)
 
 
 @dataclass(frozen=True, slots=True)

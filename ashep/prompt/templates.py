@@ -65,9 +65,9 @@ Overrides = Path | Templates | None
 
 def render(brief: Brief, overrides: Overrides = None) -> str:
     """Write the prompt; raises `ConfigError` where a template of the user cannot be used."""
-    own, name = brief.phase.name + ENDING, brief.kind + ENDING
-    if brief.kind == "task" and brief.phase.name not in KINDS and _has(own, overrides):
-        name = own
+    of_phase, name = brief.phase.name + ENDING, brief.kind + ENDING
+    if brief.kind == "task" and brief.phase.name not in KINDS and _has(of_phase, overrides):
+        name = of_phase
     loader = _Loader(overrides)
     language = Language(loader, Fences(brief.secret, f"{brief.run}\n{brief.kind}"))
     variables = view(brief)

@@ -95,12 +95,15 @@ def picture(
     drawn = list[Arrow]()
     for (source, target, kind), moves in arrows.items():
         keys = {"on_deadline" if move == "deadline" else move for move in moves}
-        own = [one for one in found if one.phase == source and one.key_path and one.key_path[-1] in keys]
-        drawn.append(Arrow(source, target, kind, tuple(dict.fromkeys(moves)), _worst(own), _codes(own)))
-    told: list[json_types.FindingJson] = [
-        {"code": one.code, "severity": one.severity, "phase": one.phase, "message": one.message} for one in found
+        defects = [
+            defect for defect in found if defect.phase == source and defect.key_path and defect.key_path[-1] in keys
+        ]
+        drawn.append(Arrow(source, target, kind, tuple(dict.fromkeys(moves)), _worst(defects), _codes(defects)))
+    rows: list[json_types.FindingJson] = [
+        {"code": defect.code, "severity": defect.severity, "phase": defect.phase, "message": defect.message}
+        for defect in found
     ]
-    return PolicyGraph(name, tuple(boxes), tuple(drawn), tuple(told))
+    return PolicyGraph(name, tuple(boxes), tuple(drawn), tuple(rows))
 
 
 def _codes(findings: Iterable[Defect]) -> tuple[str, ...]:

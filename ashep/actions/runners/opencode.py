@@ -192,8 +192,8 @@ def _password(settings: OpencodeSettings, password: str | None, *, local: bool) 
         why = f"the environment variable {name} is empty: whoever reaches {settings.url} can run commands there"
         return CheckLine(level, "password", why, f"start the server with a password, and set {name}")
     if not local and urlsplit(settings.url or "").scheme != "https":
-        why = f"{settings.url} sends the password unencrypted"
-        return CheckLine("warning", "password", why, "use https, or a tunnel")
+        danger = f"{settings.url} sends the password unencrypted"
+        return CheckLine("warning", "password", danger, "use https, or a tunnel")
     return CheckLine("ok", "password", f"the environment variable {name} holds a password")
 
 

@@ -82,8 +82,8 @@ class ActionHandlers:
         """
         with alone(self._under_way, issue, f"an answer to {issue} is being written"):
             settings = await to_thread.run_sync(settings_in, self.pictures.folder)
-            if (why := answers.why_not_counted(settings, person)) is not None:
-                raise NotAnApprover(why)
+            if (reason := answers.why_not_counted(settings, person)) is not None:
+                raise NotAnApprover(reason)
             stands, known = await self.pictures.read(
                 lambda seen: (status.shown(seen.database, issue), status.read_model_position(seen.database))
             )

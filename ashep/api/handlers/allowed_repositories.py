@@ -72,8 +72,8 @@ class AllowedRepositories:
         for name, place in places.items():
             if place == wanted:
                 return place if isinstance(place, Path) else name
-        why = "is not among the repositories that may be verified (`verification.repositories`)"
-        raise NotAllowed(f"{repository} {why}")
+        reason = "is not among the repositories that may be verified (`verification.repositories`)"
+        raise NotAllowed(f"{repository} {reason}")
 
     def _plain(self, repository: str) -> Path | str:
         """Give a path or address so that the same ones are equal."""

@@ -170,9 +170,9 @@ async def _find_session(pictures: QueryHandlers, run: str) -> tuple[RunnerKind, 
 
 async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Transcript:
     """Give the end of what was said in a run's session. Raises `NotFound`, `ConfigErrors`."""
-    if (found := await _find_session(pictures, run)) is None:
+    if (session := await _find_session(pictures, run)) is None:
         return Transcript(why="It has no session.")
-    kind, reference = found
+    kind, reference = session
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
@@ -190,12 +190,12 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
 
 async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
     """Say how a run's session is opened, and where a browser shows it. Raises `NotFound`, `ConfigErrors`."""
-    if (found := await _find_session(pictures, run)) is None:
+    if (session := await _find_session(pictures, run)) is None:
         return page.Opening(said="It has no session yet.", command=None, why="It has no session.")
-    (kind, reference), address, why = found, None, None
-    said = pictures.redaction.text(await kind.open_command(reference, run.partition("/")[0], False))
-    indented = [line.strip() for line in said.splitlines() if line.startswith("  ")]
-    command = indented[0] if indented else None if said.startswith("Its ") else said
+    (kind, reference), address, why = session, None, None
+    words = pictures.redaction.text(await kind.open_command(reference, run.partition("/")[0], False))
+    indented = [line.strip() for line in words.splitlines() if line.startswith("  ")]
+    command = indented[0] if indented else None if words.startswith("Its ") else words
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
@@ -204,4 +204,4 @@ async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
         why = f"Its agent server did not answer in {TO_SERVERS:.0f} s."
     except AshepError as error:
         why = clean(pictures.redaction.text(str(error)))
-    return page.Opening(said=said, command=command, link=address, why=why)
+    return page.Opening(said=words, command=command, link=address, why=why)

@@ -191,25 +191,25 @@ class Tickets:
             raise KeyTaken(f"Idempotency-Key: it was given before, with another request, which made {issue}")
         return await self._ticket(await seen(self.tracker, issue), found)
 
-    async def _acceptance(self, given: str | verification.Checks, before: str = "", place: str = CRITERIA) -> str:
+    async def _acceptance(self, criteria: str | verification.Checks, former: str = "", place: str = CRITERIA) -> str:
         """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`.
 
-        Checks are put into those that stand there, if any, which errors name as `place`.
+        Checks are put into the former text, which errors name as `place`.
         """
-        if isinstance(given, str):
-            await apart(partial(read_criteria, given, CRITERIA, self.types), self.compiled, given)
-            return given
-        text = json.dumps(given.model_dump(mode="json"), indent=2, ensure_ascii=False)
+        if isinstance(criteria, str):
+            await apart(partial(read_criteria, criteria, CRITERIA, self.types), self.compiled, criteria)
+            return criteria
+        text = json.dumps(criteria.model_dump(mode="json"), indent=2, ensure_ascii=False)
         checks = await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
-        return put(before, checks, place, self.types)
+        return put(former, checks, place, self.types)
 
     async def edit(self, issue: str, edit: verification.Edit) -> verification.TicketAnswer:
         """Replace what is given, in one write; of acceptance criteria perhaps only the block of checks in them.
 
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `NoSuchIssue`.
         """
-        found, given = await read_annotated(self.annotations, issue), edit.acceptance_criteria
-        acceptance = None if given is None else await self._acceptance(given, found.acceptance, where(issue))
+        former, criteria = (await read_annotated(self.annotations, issue)).acceptance, edit.acceptance_criteria
+        acceptance = None if criteria is None else await self._acceptance(criteria, former, where(issue))
         words = IssuePatch(edit.title, edit.description, edit.priority, acceptance)
         await self.annotations.rewrite(issue, words)
         return await self.ticket(issue)

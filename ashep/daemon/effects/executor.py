@@ -147,9 +147,10 @@ class Effects:
                 await self.tracker.relabel(issue, (), command.labels)
                 return [tracker_facts.LabelsTakenOff(issue, key)]
             case commands.ReadIssue():
-                as_of, seen = world().seq, await self.tracker.issue(issue)
-                gone = tracker_facts.IssueGone(issue, as_of, key)
-                return [gone if seen is None else tracker_facts.IssueSeen(issue, seen.issue, as_of, key)]
+                as_of, snapshot = world().seq, await self.tracker.issue(issue)
+                if snapshot is None:
+                    return [tracker_facts.IssueGone(issue, as_of, key)]
+                return [tracker_facts.IssueSeen(issue, snapshot.issue, as_of, key)]
             case commands.ReadAnswer():
                 return await self._read_answer(command, world())
             case commands.ReadAuthors():
@@ -177,9 +178,9 @@ class Effects:
             case commands.StopTurn():
                 return await sessions.stop(self.runners.of(command.session), command, world())
             case commands.StopOrphan():
-                known = world()
-                place = await self.trees.place(command.branch, known.settings)
-                return await sessions.stop_orphan([self.runners[name] for name in known.runners], command, place)
+                current = world()
+                place = await self.trees.place(command.branch, current.settings)
+                return await sessions.stop_orphan([self.runners[name] for name in current.runners], command, place)
             case commands.ReclaimIssue():
                 done = await self.tracker.reclaim(issue, command.holder, LEASE_GRACE)
                 return [tracker_facts.IssueReclaimed(issue, key, command.holder, done)]
@@ -329,8 +330,8 @@ class Effects:
                 # which life of the server was given it is not known: nothing but the present one counts as its own
                 return [runs.PromptSent(command.issue, command.run, command.key, command.n, "")]
         if back := await sessions.came_back(runner, world, command.issue):
-            why = "a person is in the session"
-            return [*back, tracker_facts.EffectFailed(command.issue, command.key, why, infra=True)]
+            failure = (command.issue, command.key, "a person is in the session")
+            return [*back, tracker_facts.EffectFailed(*failure, infra=True)]
         instance = await runner.send(
             Prompt(
                 session=command.session,
