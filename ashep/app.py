@@ -38,6 +38,7 @@ from ashep.daemon.shepherd import Picture
 from ashep.daemon.tracker_poller import longest_gap
 from ashep.daemon.watchdog import Watchdog
 from ashep.errors import DiskFailed, NotSent, TrackerUnavailable, ours
+from ashep.factories import FOLDER
 from ashep.journal.lock import Lock
 from ashep.journal.writer import Journal, Sizes
 from ashep.ports.notifier import Message
@@ -46,8 +47,6 @@ from ashep.prompt import user_files as prompt_files
 from ashep.prompt.user_files import UserFiles
 from ashep.redaction import SHORTEST, Redaction, guessed
 from ashep.store.projector import Follower
-
-FOLDER = ".agent-shepherd"
 
 FOLDER_CHECK = 10.0
 """Seconds between looks at whether the state folder is still there."""
