@@ -38,6 +38,7 @@ from ashep.daemon.shepherd import Picture
 from ashep.daemon.tracker_poller import longest_gap
 from ashep.daemon.watchdog import Watchdog
 from ashep.errors import DiskFailed, NotSent, TrackerUnavailable, ours
+from ashep.factories import FOLDER
 from ashep.journal.lock import Lock
 from ashep.journal.writer import Journal, Sizes
 from ashep.ports.notifier import Message
@@ -46,8 +47,6 @@ from ashep.prompt import user_files as prompt_files
 from ashep.prompt.user_files import UserFiles
 from ashep.redaction import SHORTEST, Redaction, guessed
 from ashep.store.projector import Follower
-
-FOLDER = ".agent-shepherd"
 
 FOLDER_CHECK = 10.0
 """Seconds between looks at whether the state folder is still there."""
@@ -96,7 +95,8 @@ async def _work(
 ) -> int:
     state, configuration = project / FOLDER / "state", files.configuration
     tracker_settings = configuration.settings.tracker
-    actor = tracker_settings.actor or kept_name(journal) or actor_name(state)
+    kept_name = journal.begun.actor if journal.begun else ""  # with which this journal began
+    actor = tracker_settings.actor or kept_name or actor_name(state)
     redaction = secrets_of(configuration.settings, say)
     journal.blobs.redact = redaction.text
     settings = configuration.settings
@@ -187,11 +187,6 @@ def secrets_of(settings: Settings, say: Say) -> Redaction:
     return redaction
 
 
-def kept_name(journal: Journal) -> str:
-    """The name that this journal began with; empty in a new one."""
-    return journal.begun.actor if journal.begun else ""
-
-
 def actor_name(state: Path) -> str:
     """The default name: the host and a hash of the state folder's real path at the first start."""
     host = "".join(char for char in socket.gethostname().split(".")[0].lower() if char.isalnum() or char == "-")
@@ -250,12 +245,10 @@ async def _notify_test(project: Path) -> list[tuple[str, str]]:
     messenger = Messenger(project, redaction=secrets_of(settings, lambda _: None))
     found = list[tuple[str, str]]()
     for name, target in targets(settings.notify).items():
+        message = Message(f"test:{name}", "a test", "- this is a test; nothing happened", test=True)
         try:
-            await messenger.send(
-                target, Message(f"test:{name}", "a test", "- this is a test; nothing happened", test=True)
-            )
+            await messenger.send(target, message)
+            found.append((name, ""))
         except NotSent as error:
             found.append((name, str(error)))
-        else:
-            found.append((name, ""))
     return found

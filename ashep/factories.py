@@ -86,39 +86,25 @@ def check_path(project: Path) -> None:
 def check(project: Path, settings: Settings) -> None:
     """Import the user's classes and hold them against their ports. Raises `ConfigError`, and as `check_path` does."""
     check_path(project)
-    for path, dotted, port in _classes(settings):
+    tracker, types = settings.tracker, settings.verification.types
+    classes: list[tuple[KeyPath, str, type]] = [(("tracker", "type"), tracker.type, Tracker)] if tracker.own else []
+    classes += [(("runners", name, "type"), runner.type or "", Runner) for name, runner in settings.runners.own.items()]
+    classes += [(("verification", "types", name, "type"), kind.type, CheckType) for name, kind in types.items()]
+    for path, dotted, port in classes:
         try:
             load(dotted, port, project)
         except NotUsable as error:
             raise _at(project, path, error) from error
 
 
-def _classes(settings: Settings) -> list[tuple[KeyPath, str, type]]:
-    found: list[tuple[KeyPath, str, type]] = []
-    if settings.tracker.own:
-        found.append((("tracker", "type"), settings.tracker.type, Tracker))
-    found += [(("runners", name, "type"), one.type or "", Runner) for name, one in settings.runners.own.items()]
-    types = settings.verification.types
-    return found + [(("verification", "types", name, "type"), one.type, CheckType) for name, one in types.items()]
-
-
 def tracker_of(
-    project: Path,
-    settings: Settings,
-    actor: str,
-    *,
-    redaction: Redaction | None = None,
-    clock: Clock | None = None,
-    timeout: timedelta | None = None,
+    project: Path, settings: Settings, actor: str, *, redaction: Redaction | None = None, clock: Clock | None = None
 ) -> Tracker:
-    """Make the project's tracker, which writes as `actor`. Raises `ConfigError`.
-
-    `timeout`: the bound of a call; by default that of the settings.
-    """
-    tracker, bound = settings.tracker, timeout or settings.tracker.timeout
+    """Make the project's tracker, which writes as `actor`. Raises `ConfigError`."""
+    tracker = settings.tracker
     if not tracker.own:
-        return BeadsTracker(project, tracker.command, actor, bound.total_seconds(), redaction)
-    context = _context(project, "tracker", tracker.options, redaction, clock, actor, bound)
+        return BeadsTracker(project, tracker.command, actor, tracker.timeout.total_seconds(), redaction)
+    context = _context(project, "tracker", tracker.options, redaction, clock, actor, tracker.timeout)
     return cast(Tracker, _made(project, ("tracker", "type"), tracker.type, Tracker, context))
 
 
@@ -146,13 +132,11 @@ def find_annotations(
         raise _at(project, ("tracker", "type"), error) from error
 
 
-def worktrees_of(
-    project: Path, settings: Settings, *, redaction: Redaction | None = None, base_branch: str | None = None
-) -> GitWorkspaces:
-    """Make what gives issues work trees of their own. `base_branch`: None is what the user's checkout has as HEAD."""
+def worktrees_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> GitWorkspaces:
+    """Make what gives issues work trees of their own."""
     worker, places = settings.worker, places_of(project, settings)
     own = Path(worker.trees).expanduser() if worker.trees else None
-    made: dict[str, Any] = {"setup": worker.setup, "disk_floor": worker.disk_floor or 0, "base_branch": base_branch}
+    made: dict[str, Any] = {"setup": worker.setup, "disk_floor": worker.disk_floor or 0}
     linked = Worktrees(project, project / (own or Path(FOLDER, "state", "trees")), redaction=redaction, **made)
     state = project / FOLDER / "state"
     ends: dict[str, Any] = {"leave": partial(leave, state), "forget": partial(forget, state)}
@@ -273,7 +257,6 @@ def _claude(request: RunnerRequest) -> Runner:
     from ashep.adapters.runners.claude import ClaudeRunner  # few have one, and nobody else need import it
 
     project, settings, name, chosen = request.project, request.settings, request.name, request.chosen
-
     base = partial(_in_base, project, settings)
     return ClaudeRunner(
         claude_command(chosen),
@@ -298,9 +281,8 @@ def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
     from ashep.adapters.runners.claude import Apart  # as above
 
     quarters, user = _session_sandboxes(project, settings, claude_command(chosen), _OF_THE_MACHINE), claude_folder()
-    return Apart(
-        quarters, Logins(user / ".credentials.json", lambda: folder_of(user, os.environ) / LOGIN, logins.CLAUDE)
-    )
+    login = Logins(user / ".credentials.json", lambda: folder_of(user, os.environ) / LOGIN, logins.CLAUDE)
+    return Apart(quarters, login)
 
 
 async def _add_claude(runner: NamedRunner, place: Path, folder: Path, inside: PlaceSandbox) -> PlaceSandbox:
@@ -312,17 +294,14 @@ async def _add_claude(runner: NamedRunner, place: Path, folder: Path, inside: Pl
 
 
 def _session_sandboxes(
-    project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()
+    project: Path, settings: Settings, command: Sequence[str], read: Sequence[str]
 ) -> SessionSandboxes:
     """Say where agents of a command are kept apart. `read`: what who judges reads next to its ground."""
     return SessionSandboxes(
         _sandbox_profiles(project, settings),
         place_of=partial(place_at, places_of(project, settings)),
         folder_of=partial(folder_for, project / FOLDER / "state"),
-        needs=lambda: {
-            *needed(programs.find(command[0])),
-            *(Path(one).expanduser() for one in read),
-        },
+        needs=lambda: {*needed(programs.find(command[0])), *(Path(one).expanduser() for one in read)},
     )
 
 
@@ -557,6 +536,11 @@ def _context(
     timeout: timedelta,
 ) -> Context:
     secrets = redaction or Redaction()
+
+    def read_secret(name: str) -> str:
+        secrets.add(value := os.environ.get(name, ""))
+        return value
+
     return Context(
         options=options,
         project=project,
@@ -564,15 +548,9 @@ def _context(
         clock=clock or RealClock(),
         actor=actor,
         timeout=timeout,
-        secret=partial(_secret, secrets),
+        secret=read_secret,
         redact=secrets.text,
     )
-
-
-def _secret(redaction: Redaction, name: str) -> str:
-    value = os.environ.get(name, "")
-    redaction.add(value)
-    return value
 
 
 def _made(

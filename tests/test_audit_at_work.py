@@ -164,7 +164,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def examined(world: World, tracker: Any = None, server: Any = None) -> AuditResult:
     async def main() -> AuditResult:
-        parts = tracker or world.tracker, server or world.runner, world.clock
+        parts = tracker or world.tracker, (server or world.runner).has_session, world.clock
         return await examine(world.folder.parent, world.folder / "state", *parts)
 
     return anyio.run(main)

@@ -125,6 +125,12 @@ def test_wrong_usage_is_told(project: Path, arguments: list[str]) -> None:
     assert done.out == ""
 
 
+def test_status_names_the_command_that_takes_an_issue(project: Path) -> None:
+    done = ashep("status", "t-1", "--json", cwd=project)
+    assert (done.code, done.out) == (2, "")
+    assert "(t-1): `ashep why t-1` says where one issue stands" in done.err
+
+
 def test_a_project_that_is_not_set_up_is_told_what_to_do(tmp_path: Path) -> None:
     for command in (["status"], ["runs"], ["why", "t-1"], ["work"], ["stop"], ["policy", "check"], ["approve", "t-1"]):
         done = ashep(*command, cwd=tmp_path)

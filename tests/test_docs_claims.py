@@ -139,9 +139,10 @@ def test_a_reader_that_goes_away_is_told_with_the_code_of_the_page(tmp_path: Pat
 def test_each_kind_of_error_of_the_service_is_answered_with_its_own_status() -> None:
     """The first row that fits counts: one whose base stands above it would never be reached."""
     statuses = application._STATUSES  # pyright: ignore[reportPrivateUsage] - the table is what is tried
-    for kind, status in statuses:
-        assert next(answer for base, answer in statuses if issubclass(kind, base)) == status, kind
-    assert dict(statuses)[TrackerMissing] == 503
+    told = {kind: status for status, kinds in statuses for kind in kinds}
+    for kind, status in told.items():
+        assert next(answer for answer, bases in statuses if issubclass(kind, bases)) == status, kind
+    assert told[TrackerMissing] == 503
     assert "503 the tracker is away, or bd is missing" in words_of(DOCS / "guides/verification-service.md")
 
 

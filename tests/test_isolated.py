@@ -190,7 +190,7 @@ async def test_who_makes_is_alone(world: World) -> None:
         count, held = living(world.servers)
         assert (count, held > 2 * 50 * 1024**2) == (2, True)
         shown: Any = {"daemon": servers_of(world.project / ".agent-shepherd" / "state")}
-        assert status.servers(shown) == [f"2 agent servers live and hold {held / 1024**3:.1f} GiB"]
+        assert [*status.servers(shown)] == [f"2 agent servers live and hold {held / 1024**3:.1f} GiB"]
         assert await runner.has_session(judge)
         assert await runner.has_session(maker)
 

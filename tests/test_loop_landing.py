@@ -18,10 +18,11 @@ from ashep.core.state.world import World as Known
 from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
 from ashep.extras.simulation.memory.workspaces import MemoryLanding
 from ashep.extras.simulation.virtual_time import EPOCH
+from ashep.journal.reader import START
 from ashep.journal.writer import Journal
 from ashep.ports.landing import Advanced, MoveRefused
 from ashep.store.issue_row import issue_row, landing
-from ashep.store.projection import NOWHERE, Drawing
+from ashep.store.projection import Drawing
 from ashep.views import evidence
 from ashep.views.issue_story import SENTENCES, Telling
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
@@ -276,7 +277,7 @@ def test_whoever_waits_behind_is_drawn_anew_when_the_queue_moves(folder: Path) -
 def check_drawn(folder: Path) -> set[str]:
     """Whatever a batch changes about how an issue is shown is drawn with it; gives the codes that were shown."""
     journal, shown, codes = Journal.open(folder / "state", EPOCH), dict[str, Any](), set[str]()
-    known, after, first = Known(), NOWHERE, None
+    known, after, first = Known(), START, None
     for end, entries in journal.batches(after):
         for entry in entries:
             known = evolve(known, entry)

@@ -160,7 +160,7 @@ async def test_a_label_that_nobody_signed_is_taken_off_and_a_signed_one_closes(f
     assert fact.actor == "Ann"
     assert fact.signature is not None
     clock = RealClock()
-    account = await examine(folder.parent, folder / "state", world.tracker, world.runner, clock)
+    account = await examine(folder.parent, folder / "state", world.tracker, world.runner.has_session, clock)
     assert (account.findings, account.no_signatures) == ([], "")
 
 

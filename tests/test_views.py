@@ -166,11 +166,11 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
 
 def test_status_says_how_many_trees_are_kept_and_when_the_next_goes() -> None:
     seen: Any = {"daemon": {"trees": {"kept": 2, "next": (T0 + timedelta(days=3)).isoformat()}}}
-    assert standing.trees(seen, T0) == [
+    assert [*standing.trees(seen, T0)] == [
         "2 work trees of closed issues stand; the next is to go in 3d (`ashep trees gc --dry-run`)"
     ]
-    assert "is to go now" in standing.trees(seen, T0 + timedelta(days=4))[0]
-    assert standing.trees(UNKNOWN, T0) == []
+    assert "is to go now" in next(standing.trees(seen, T0 + timedelta(days=4)))
+    assert [*standing.trees(UNKNOWN, T0)] == []
 
 
 @pytest.mark.promise("U5")
@@ -186,14 +186,14 @@ def test_status_says_how_much_of_a_quota_is_used_and_until_when(told: Path) -> N
         ("five_hour", 0.93, "allowed_warning"), ("seven_day", 0.4, None),
     ]  # fmt: skip
     five, seven = (local(one["resets"]) for one in quota["windows"])
-    assert standing.quotas(seen, T0) == [
+    assert [*standing.quotas(seen, T0)] == [
         f"quota of acme on the agent server: 93% of five_hour used (nearly all) until {five}; "
         f"40% of seven_day used until {seven}"
     ]
-    assert standing.quotas(seen, T0 + timedelta(hours=6)) == [
+    assert [*standing.quotas(seen, T0 + timedelta(hours=6))] == [
         f"quota of acme on the agent server: 40% of seven_day used until {seven}"
     ]
-    assert standing.quotas(seen, T0 + timedelta(days=4)) == []
+    assert [*standing.quotas(seen, T0 + timedelta(days=4))] == []
 
 
 def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
@@ -226,7 +226,7 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     now = T0 + timedelta(hours=2)
 
     def said(*facts: Fact) -> list[str]:
-        return standing.runners(daemon_with("runners", runners_json, facts), now)
+        return [*standing.runners(daemon_with("runners", runners_json, facts), now)]
 
     assert said() == []
     away = RunnerSeen("away", "no answer")
@@ -235,7 +235,7 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     assert said(planned, away)[0] == "the agent server failed 4 times in a row; it is started again in 3m"
     wanted = RecycleWanted("server-1", now, False, "it holds 5.00 GiB")
     assert said(wanted) == ["the agent server is begun anew once it is at rest: it holds 5.00 GiB"]
-    assert standing.runners(UNKNOWN, now) == []
+    assert [*standing.runners(UNKNOWN, now)] == []
     upgraded = RunnerSeen("up", "1.19.0", replaced="1.19.0 answers where 1.18.33 did")
     assert said(upgraded) == ["the agent server was replaced: 1.19.0 answers where 1.18.33 did; sessions go on"]
     bd = TrackerSeen("me", "t", "1.4.0", replaced="1.4.0 answers where 1.3.0 did")
@@ -260,7 +260,7 @@ def test_status_and_log_say_what_is_wrong_with_the_repository_and_how_far_the_ba
         entries = [Entry(number, T0, fact) for number, fact in enumerate(facts, 1)]
         for entry in entries:
             log([entry], folded(entries))
-        return standing.repository(daemon_with("repository", repository_json, facts)), logged
+        return [*standing.repository(daemon_with("repository", repository_json, facts))], logged
 
     assert said() == ([], [])
     assert said(RepositorySeen(merges=("beef00",))) == ([], [])
@@ -279,7 +279,7 @@ def test_status_says_that_an_edit_is_not_in_force() -> None:
     now = T0 + timedelta(hours=2)
 
     def said(*facts: Fact) -> list[str]:
-        return standing.edits(daemon_with("edit", edit_json, facts), now)
+        return [*standing.edits(daemon_with("edit", edit_json, facts), now)]
 
     assert said() == []
     refused = EditRefused(("policies.yaml:3: x: wrong", "policies.yaml:4: y: wrong"), 1)
@@ -287,7 +287,7 @@ def test_status_says_that_an_edit_is_not_in_force() -> None:
     assert said(refused) == [f"{begins} (and 2 more: `ashep policy check`)"]
     assert said(EditRefused(refused.problems[:1])) == [begins]
     assert said(refused, EditMended()) == []
-    assert standing.edits(UNKNOWN, now) == []
+    assert [*standing.edits(UNKNOWN, now)] == []
 
 
 # --- status -------------------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def test_limits_that_were_passed_are_told_until_their_time_is_over(told: Path) -
     assert (mark["scope"], mark["used"], mark["limit"], mark["reached"]) == ("day", 5.5, 5.0, True)
     (line,) = standing.limits(seen, T0)
     assert line == f"budget used up: 5.5 of 5 cost of 2026-01-02, until {local(until.isoformat())}"
-    assert standing.limits(seen, until) == []
+    assert [*standing.limits(seen, until)] == []
 
 
 # --- names --------------------------------------------------------------------------------------------------------

@@ -77,28 +77,31 @@ async def person(project: Path, settings: Settings, environ: Mapping[str, str]) 
     for name in _ACTORS:
         if environ.get(name, "").startswith(AGENT_ACTORS):
             raise UsageError(f"{name} is {environ[name]}: only a person answers, and no agent")
-    given = await _git_name(project) or environ.get("USER", "") or getpass.getuser()
-    if given.startswith(AGENT_ACTORS) or given == settings.tracker.actor:
-        raise UsageError(f"git's user.name is {given}, which counts as ashep's: set git config user.name to your own")
-    return given
+    try:
+        # it is the person's own shell that we are called from, and bd goes by all of it, too
+        done = await Git(project).run("config", "user.name", env=os.environ)
+        user = clean(done.stdout.decode(errors="replace")).strip()
+    except ProgramMissing:
+        user = ""
+    user = user or environ.get("USER", "") or getpass.getuser()
+    if user.startswith(AGENT_ACTORS) or user == settings.tracker.actor:
+        raise UsageError(f"git's user.name is {user}, which counts as ashep's: set git config user.name to your own")
+    return user
 
 
 async def answering(project: Path, settings: Settings, environ: Mapping[str, str]) -> str:
     """Give the name under which this person answers; `UsageError` where that would count for nothing."""
     name = await person(project, settings, environ)
-    if settings.people is not None and not settings.people.names(name):
-        why = f"{name} is not named in `people.tracker` of config.yaml, and so would count for nothing"
-        raise UsageError(f"{why}: whoever keeps that file adds it, where it is right")
+    if (reason := why_not_counted(settings, name)) is not None:
+        raise UsageError(f"{reason}: whoever keeps that file adds it, where it is right")
     return name
 
 
-async def _git_name(project: Path) -> str:
-    try:
-        # it is the person's own shell that we are called from, and bd goes by all of it, too
-        done = await Git(project).run("config", "user.name", env=os.environ)
-    except ProgramMissing:
-        return ""
-    return clean(done.stdout.decode(errors="replace")).strip()
+def why_not_counted(settings: Settings, name: str) -> str | None:
+    """Say why the word of this person counts for nothing; None: it counts."""
+    if settings.people is None or settings.people.names(name):
+        return None
+    return f"{name} is not named in `people.tracker` of config.yaml, and so would count for nothing"
 
 
 async def answer(
@@ -182,9 +185,8 @@ async def say(
     if leads_back and _is_asked(seen, labels):
         stands = await _given(tracker, labels, seen)
         again = all(answer.by == tracker.actor for answer in stands) and _is_last(tracker, seen, text, "approve")
-        return await _label(
-            tracker, labels, seen, stands, () if again else _known(issue, stands, instead), True, text, at
-        )
+        others = () if again else _known(issue, stands, instead)
+        return await _label(tracker, labels, seen, stands, others, True, text, at)
     if standing.status != "blocked" or labels.needs_input not in standing.labels or standing.stamp is None:
         raise NotAsked(f"{issue} asks for no words: {_standing(seen, labels)}")
     words = f"@ashep {text}"
@@ -405,7 +407,5 @@ async def _comment(
 
 def _is_last(tracker: Tracker, seen: Seen, text: str, command: str) -> bool:
     """Whether this person has said this last."""
-    signed = f"{clean(text)}\n(ashep {command}, "
-    return any(
-        comment.author == tracker.actor and comment.text.startswith(signed) for comment in seen.text.comments[-1:]
-    )
+    signed, last = f"{clean(text)}\n(ashep {command}, ", seen.text.comments[-1:]
+    return any(comment.author == tracker.actor and comment.text.startswith(signed) for comment in last)

@@ -5,13 +5,13 @@ show is told.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -43,7 +43,6 @@ from ashep.factories import people_of, runners_of, tracker_of
 from ashep.journal import lock, reader, snapshots
 from ashep.journal.reader import Told, nobody
 from ashep.ports.clock import Clock
-from ashep.ports.runner_router import RunnerRouter
 from ashep.ports.tracker import Tracker
 from ashep.store.issue_row import issue_row
 from ashep.store.sqlite_reader import NAME, open_read_only
@@ -55,12 +54,8 @@ AGAIN = 5.0
 """Seconds between the two looks next to a running daemon."""
 
 
-class AuditedSessions(Protocol):
-    """What is asked of an agent server."""
-
-    async def has_session(self, session: str) -> bool:
-        """Whether the server still has this session."""
-        ...
+HasSession = Callable[[str], Awaitable[bool]]
+"""Whether its server still has a session; raises what the runner raises."""
 
 
 @dataclass
@@ -160,16 +155,17 @@ def is_unverified(flow: Flow) -> bool:
 
 
 async def examine(
-    project: Path, state: Path, tracker: Tracker, server: AuditedSessions, clock: Clock, told: Told = nobody
+    project: Path, state: Path, tracker: Tracker, has_session: HasSession, clock: Clock, told: Told = nobody
 ) -> AuditResult:
     """Audit a state folder against repository, tracker and agent server. Raises `JournalDamaged`, `TrackerMissing`."""
     books, account = Books(state, told), AuditResult()
     await to_thread.run_sync(books.go_on)
     living = lock.holder(state) is not None
-    found = await _look(books, tracker, server, clock, account, living=living)
+    look = partial(_look, books, tracker, has_session, clock, account, living=living)
+    found = await look()
     if found and living:
         await anyio.sleep(AGAIN)
-        found = list(lasting(found, await _look(books, tracker, server, clock, account, living=living)))
+        found = list(lasting(found, await look()))
     account.findings, account.issues = found, len(books.world.flows)
     flows = sorted(books.world.flows.items())
     for _, flow in flows:
@@ -199,7 +195,7 @@ async def verify_signature(project: Path, settings: Settings, flow: Flow, accoun
 
 
 async def _look(
-    books: Books, tracker: Tracker, server: AuditedSessions, clock: Clock, account: AuditResult, *, living: bool
+    books: Books, tracker: Tracker, has_session: HasSession, clock: Clock, account: AuditResult, *, living: bool
 ) -> list[Finding]:
     as_of, of_tracker = books.world.seq, list[Finding]()
     try:
@@ -219,7 +215,7 @@ async def _look(
     gone = set[str]()
     try:
         for _, _, session in in_sessions(books.world):
-            if not await server.has_session(session):
+            if not await has_session(session):
                 gone.add(session)
     except RunnerError as error:
         account.no_server = str(error)
@@ -227,27 +223,6 @@ async def _look(
 
 
 # --- with the real tools ------------------------------------------------------------------------------------------
-
-
-class RunnerCatalog:
-    """The runners as they are, asked only where there is something to ask; no agent server is started."""
-
-    def __init__(self, runners: RunnerRouter, settings: Settings, say: Say = silent) -> None:
-        self._runners, self._settings, self._say, self._reached = runners, settings, say, set[str]()
-
-    async def has_session(self, session: str) -> bool:
-        """Whether its runner still has this session; raises what the runner raises."""
-        name = runner_of(session)
-        if name in self._settings.runners.own:
-            raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
-        runner = self._runners.of(session)
-
-        async def start() -> None:
-            if name not in self._reached:
-                await kind_of(self._settings, name).reach(runner)
-                self._reached.add(name)
-
-        return await call_runner(start, partial(runner.has_session, session), self._say)
 
 
 def audit(project: Path, state: Path, settings: Settings, told: Told = nobody, say: Say = silent) -> AuditResult:
@@ -258,9 +233,24 @@ def audit(project: Path, state: Path, settings: Settings, told: Told = nobody, s
 async def _audit(project: Path, state: Path, settings: Settings, told: Told, say: Say) -> AuditResult:
     clock = RealClock()
     tracker = tracker_of(project, settings, "ashep-audit", clock=clock)
-    runners = runners_of(project, settings, clock=clock)
+    runners, reached = runners_of(project, settings, clock=clock), set[str]()
+
+    async def has_session(session: str) -> bool:
+        """Ask the runners as they are, each only where there is something to ask; no agent server is started."""
+        name = runner_of(session)
+        if name in settings.runners.own:
+            raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
+        runner = runners.of(session)
+
+        async def start() -> None:
+            if name not in reached:
+                await kind_of(settings, name).reach(runner)
+                reached.add(name)
+
+        return await call_runner(start, partial(runner.has_session, session), say)
+
     try:
-        return await examine(project, state, tracker, RunnerCatalog(runners, settings, say), clock, told)
+        return await examine(project, state, tracker, has_session, clock, told)
     finally:
         await tracker.aclose()
         await runners.aclose()

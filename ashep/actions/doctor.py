@@ -91,9 +91,8 @@ async def all_offers(project: Path, settings: Settings, say: Say = silent) -> Se
     runners, used = settings.runners, await to_thread.run_sync(runners_used, project)
     asked = OPENCODE in used or not runners.others or OPENCODE in runners.model_fields_set
     kinds = {name: kind_of(settings, name) for name in runners.names if name != OPENCODE or asked}
-    found = [
-        await kind.offers(NamedRunner(project, settings, name), say) for name, kind in kinds.items() if kind.offers
-    ]
+    asked_for = [(name, kind.offers) for name, kind in kinds.items() if kind.offers]
+    found = [await offers(NamedRunner(project, settings, name), say) for name, offers in asked_for]
     if not found:
         names, only = ", ".join(sorted(used)), "only OpenCode and Claude Code are asked"
         raise UsageError(f"{only}, and the agents of this project are of {names}: write them by hand")
@@ -134,7 +133,14 @@ async def tracker(project: Path, settings: Settings) -> list[CheckLine]:
         with anyio.fail_after(_ALL_OF_BD):
             info = await bd.check()
     except TrackerMissing as error:
-        return [_unusable(project, program, str(error))]
+        if "too old" in str(error):
+            remedy = f"install bd {programs.BD_VERSION} or later"
+        elif "beads" in str(error):
+            lack, remedy = f"{project} has no Beads database", "run `bd init`; ashep never does that"
+            return [CheckLine("error", "database", lack, remedy)]
+        else:
+            remedy = "see what `bd where` says"
+        return [CheckLine("error", "bd", f"{program}: {error}", remedy)]
     except (AshepError, TimeoutError) as error:
         why = str(error) or f"no answer in {_ALL_OF_BD:g} s"
         return [CheckLine("error", "bd", f"{program}: {why}", "run `bd doctor`, and see what `bd where` says")]
@@ -161,9 +167,8 @@ async def own_tracker(project: Path, settings: Settings) -> list[CheckLine]:
     except ConfigError as error:
         return [CheckLine("error", "tracker", str(error), "docs/extending.md says what a tracker is")]
     except (AshepError, TimeoutError) as error:
-        return [
-            CheckLine("error", "tracker", f"{name}: {error or f'no answer in {_ALL_OF_BD:g} s'}", "see what it needs")
-        ]
+        reason = str(error) or f"no answer in {_ALL_OF_BD:g} s"
+        return [CheckLine("error", "tracker", f"{name}: {reason}", "see what it needs")]
     return [CheckLine("ok", "tracker", f"{name} {info.version}: {info.location}, prefix {info.prefix}")]
 
 
@@ -177,16 +182,6 @@ async def sandbox(project: Path, settings: Settings) -> list[CheckLine]:
     level: Level = "error" if found.withheld == "all" else "warning"
     remedy = "install bubblewrap (`apt install bubblewrap`), or set `verification.sandbox: none` knowing that"
     return [CheckLine(level, "sandbox", f"{isolated}; {rest}", remedy)]
-
-
-def _unusable(project: Path, program: Path, why: str) -> CheckLine:
-    if "too old" in why:
-        return CheckLine("error", "bd", f"{program}: {why}", f"install bd {programs.BD_VERSION} or later")
-    if "beads" in why:
-        return CheckLine(
-            "error", "database", f"{project} has no Beads database", "run `bd init`; ashep never does that"
-        )
-    return CheckLine("error", "bd", f"{program}: {why}", "see what `bd where` says")
 
 
 def _store(folder: Path) -> CheckLine:
@@ -228,13 +223,11 @@ async def git(project: Path, settings: Settings) -> list[CheckLine]:
         some = ", ".join(path for path, _ in tree.dirty[:3])
         why = f"{len(tree.dirty)} tracked files are changed ({some}…): "
         why += "the work of issues waits before it lands here" if own else "phases with write access do not start"
-        return [
-            CheckLine("warning", "git", why, "commit or stash them" + ("" if own else ", or set worker.allow_dirty"))
-        ]
+        remedy = "commit or stash them" if own else "commit or stash them, or set worker.allow_dirty"
+        return [CheckLine("warning", "git", why, remedy)]
     if tree.head is None and own:
-        return [
-            CheckLine("warning", "git", "worker.workspace is worktree, and there is no commit yet", "commit something")
-        ]
+        lack = "worker.workspace is worktree, and there is no commit yet"
+        return [CheckLine("warning", "git", lack, "commit something")]
     where = "each issue gets a work tree of its own" if own else "all agents share it"
     return [CheckLine("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}; {where}")]
 

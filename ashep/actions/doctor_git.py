@@ -110,10 +110,8 @@ async def hooks(project: Path, settings: Settings) -> list[CheckLine]:
         with anyio.fail_after(_ALL):
             return await _try_hooks(project, settings)
     except (TimeoutError, AshepError) as error:
-        reason = str(error) or f"no answer in {_ALL:g} s"
-        return [
-            CheckLine("warning", "hooks", f"the hooks of this repository cannot be tried in a place: {reason}", _REMEDY)
-        ]
+        reason = f"cannot be tried in a place: {str(error) or f'no answer in {_ALL:g} s'}"
+        return [CheckLine("warning", "hooks", f"the hooks of this repository {reason}", _REMEDY)]
 
 
 async def _try_hooks(project: Path, settings: Settings) -> list[CheckLine]:
@@ -133,18 +131,16 @@ async def _try_hooks(project: Path, settings: Settings) -> list[CheckLine]:
             if inside is not None and (reason := await _failure(inside, place.path, name, arguments)):
                 verb = "refuses each commit" if name in _REFUSING else "fails"
                 before = " (`worker.setup` did not run before)" if settings.worker.setup else ""
-                lines.append(
-                    CheckLine("warning", "hooks", f"in a place the hook {name} {verb}{before}: {reason}", _REMEDY)
-                )
+                effect = f"in a place the hook {name} {verb}{before}: {reason}"
+                lines.append(CheckLine("warning", "hooks", effect, _REMEDY))
     return lines or [CheckLine("ok", "hooks", "the hooks of this repository let commits pass in a place")]
 
 
 async def _failure(inside: PlaceSandbox, place: Path, hook: str, arguments: Sequence[str]) -> str:
     """Give what a hook says that fails; empty: it does not."""
+    command = ("git", "hook", "run", "--ignore-missing", hook, "--", *arguments)
     try:
-        finished = await inside.run(
-            ("git", "hook", "run", "--ignore-missing", hook, "--", *arguments), place, {}, _HOOK, _ALL
-        )
+        finished = await inside.run(command, place, {}, _HOOK, _ALL)
     except ProgramTimedOut:
         return f"it had not ended after {_HOOK:g} s or more, and does nothing"
     words = " ".join(clean((finished.stderr or finished.stdout).decode(errors="replace")).split())
@@ -200,6 +196,5 @@ async def _try(project: Path, settings: Settings, head: str) -> CheckLine:
     except (AshepError, OSError) as error:
         reason, slow = " ".join(str(error).split()) or f"no answer in {_ALL:g} s", isinstance(error, TimeoutError)
         return CheckLine("warning" if slow else "error", "repository", f"a trial could not {step}: {reason}")
-    return CheckLine(
-        "ok", "repository", "a tree, a commit, a read, a check and a landing were tried, and taken away again"
-    )
+    steps = "a tree, a commit, a read, a check and a landing were tried, and taken away again"
+    return CheckLine("ok", "repository", steps)

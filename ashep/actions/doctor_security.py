@@ -89,15 +89,13 @@ async def agents(project: Path, settings: Settings) -> list[CheckLine]:
 def _otherwise(project: Path, settings: Settings) -> list[CheckLine]:
     """Name agents that do not run where all others do."""
     with suppress(ConfigErrors, OSError):  # that is told already
-        team = [
-            agent for agent in load(project / FOLDER).agents.agents if agent.read_write == "write" and agent.sandbox
-        ]
-        if sandboxed(settings):
-            names = ", ".join(one.id for one in team if one.sandbox == "none")
+        inside, agents = sandboxed(settings), load(project / FOLDER).agents.agents
+        team = [agent for agent in agents if agent.read_write == "write" and agent.sandbox]
+        if names := ", ".join(one.id for one in team if (one.sandbox == "none") == inside):
+            if not inside:
+                return [CheckLine("ok", "agents", f"by their own `sandbox` these run in one: {names}")]
             what = f"by their `sandbox: none` these run in no sandbox, as you, and reach all that you can: {names}"
-            return [CheckLine("warning", "agents", what)] if names else []
-        names = ", ".join(one.id for one in team if one.sandbox != "none")
-        return [CheckLine("ok", "agents", f"by their own `sandbox` these run in one: {names}")] if names else []
+            return [CheckLine("warning", "agents", what)]
     return []
 
 
@@ -121,15 +119,14 @@ async def _missing(project: Path, settings: Settings, inside: PlaceSandbox) -> l
     done = await inside.run(["sh", "-c", script, "sh", *here], inside.view.at, {}, _LOOK, programs.LONGEST)
     if done.returncode:
         raise AshepError(clean(done.stderr.decode(errors="replace")).strip()[:200])
-    lacking = [name for name in done.stdout.decode(errors="surrogateescape").splitlines() if name in here]
-    return await to_thread.run_sync(lambda: [_lacking(name, here[name]) for name in lacking])
-
-
-def _lacking(name: str, program: str) -> CheckLine:
-    real, home = Path(program).resolve(), Path.home().resolve()
-    path = real if real.parent in (home, *home.parents) else real.parent
-    what = f"{name} is {program}, and not there in their sandbox"
-    return CheckLine("warning", "agents", what, f"add {path} to `agents.paths.read`")
+    lines, home = list[CheckLine](), await to_thread.run_sync(Path.home().resolve)
+    for name in done.stdout.decode(errors="surrogateescape").splitlines():
+        if name in here:
+            real = await to_thread.run_sync(Path(here[name]).resolve)
+            path = real if real.parent in (home, *home.parents) else real.parent
+            what = f"{name} is {here[name]}, and not there in their sandbox"
+            lines.append(CheckLine("warning", "agents", what, f"add {path} to `agents.paths.read`"))
+    return lines
 
 
 def people(settings: Settings) -> list[CheckLine]:
@@ -156,7 +153,12 @@ async def security(project: Path, settings: Settings) -> list[CheckLine]:
         checks = await probe(settings.verification, [project / FOLDER / "state"], Path(scratch))
     lines.append(CheckLine("ok" if checks.sandbox.isolated else "warning", "checks", checks.lines[0]))
     named = settings.people is not None
-    lines += [CheckLine("ok" if named else "warning", "people", people(settings)[0].what), *_forge(settings)]
+    lines.append(CheckLine("ok" if named else "warning", "people", people(settings)[0].what))
+    if counted := settings.forge and settings.forge.people:
+        lines.append(CheckLine("ok", "forge", f"at the forge only the word of {', '.join(counted)} counts"))
+    elif settings.landing.forge is not None:
+        everybody = "at the forge everybody's word counts: `people.forge` names who may"
+        lines.append(CheckLine("warning", "forge", everybody))
     visible = await to_thread.run_sync(lambda: [*_visible(settings)])
     return [*lines, *visible, *await to_thread.run_sync(_reached, project)]
 
@@ -168,28 +170,18 @@ def _visible(settings: Settings) -> Iterator[CheckLine]:
     seen = _some([*map(str, folders_of_programs(path)), *given])
     yield CheckLine("ok", "files", f"of your files agents and checks see in a sandbox: {seen or 'none'}")
     if names := opencode_logins().lasting():
-        what = (
-            f"in a sandbox nobody renews these logins of OpenCode, and ashep cannot ask who gives them: {_some(names)}"
-        )
-        yield CheckLine("warning", "logins", what, "where agents are refused, use them once outside, which renews them")
+        what = "in a sandbox nobody renews these logins of OpenCode, and ashep cannot ask who gives them"
+        remedy = "where agents are refused, use them once outside, which renews them"
+        yield CheckLine("warning", "logins", f"{what}: {_some(names)}", remedy)
     if covered := beside_programs(path):
-        what = (
-            f"files beside your programs hold secrets, or are sockets, and are covered in a sandbox: {_some(covered)}"
-        )
-        yield CheckLine("warning", "files", what, "move them: who runs without a sandbox reads them")
+        what = "files beside your programs hold secrets, or are sockets, and are covered in a sandbox"
+        remedy = "move them: who runs without a sandbox reads them"
+        yield CheckLine("warning", "files", f"{what}: {_some(covered)}", remedy)
 
 
 def _some(found: Collection[object]) -> str:
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return clean(", ".join(map(str, [*found][:_SHOWN]))) + more
-
-
-def _forge(settings: Settings) -> list[CheckLine]:
-    if settings.landing.forge is None:
-        return []
-    if counted := settings.forge and settings.forge.people:
-        return [CheckLine("ok", "forge", f"at the forge only the word of {', '.join(counted)} counts")]
-    return [CheckLine("warning", "forge", "at the forge everybody's word counts: `people.forge` names who may")]
 
 
 def _reached(project: Path) -> list[CheckLine]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,8 @@ def beside_issues(seen: Stories, issues: Mapping[str, tuple[str, bool]]) -> Stor
         id_, closed = issue
         status, problems = one.story.status, one.problems
         if closed != (one.story.state == "complete"):
-            said = (
-                f"it says {status.said[:60] if status else 'no status'}, and {id_} is {'' if closed else 'not '}closed"
-            )
+            words = status.said[:60] if status else "no status"
+            said = f"it says {words}, and {id_} is {'' if closed else 'not '}closed"
             problems = (*problems, StoryProblem(status.line if status else 1, said, disagrees=True))
         return replace(one, issue=issue, problems=problems)
 
@@ -134,7 +134,13 @@ class _Looking:
         files = list(dict.fromkeys(file for one in wanted for file in _files(one)))
         status = self._sprint_of(places, files)
         sprint = self._sprint(status)
-        stories = [(self._named(file), self._story(file)) for file in files if file.name not in (SPRINT, PLANNED)]
+        stories = list[tuple[str, Story | StoryProblem]]()
+        for file in (file for file in files if file.name not in (SPRINT, PLANNED)):
+            name = self._named(file)
+            try:
+                stories.append((name, read(name, _bytes(file))))
+            except UnreadableText as error:
+                stories.append((name, StoryProblem(error.line, str(error))))
         planned = [self._plan(file, stories) for file in files if file.name == PLANNED]
         planned += [] if paths else [self._planned(places)]
         found = list(_beside(stories, sprint))
@@ -192,12 +198,6 @@ class _Looking:
         self.problems.extend(one for one in told if one not in self.problems)
         return sprint
 
-    def _story(self, file: Path) -> Story | StoryProblem:
-        try:
-            return read(self._named(file), _bytes(file))
-        except UnreadableText as error:
-            return StoryProblem(error.line, str(error))
-
     def _plan(self, file: Path, stories: list[tuple[str, Story | StoryProblem]]) -> tuple[str, tuple[Planned, ...]]:
         name, data = self._named(file), self._bytes(file)
         try:
@@ -223,23 +223,26 @@ class _Looking:
         return name, tuple(replace(one, id=one.id.lower()) for one in planned)
 
     def _planned(self, places: StoryPaths) -> tuple[str, tuple[Planned, ...]]:
-        for folder in (self.root / name for name in (*([places.plans] if places.plans else ()), *EPICS)):
-            for file in (folder / "epics.md", *sorted((folder / "epics").glob("*.md"))):
-                data = self._bytes(file)
-                try:
-                    epics = read_epics(data or b"")
-                except UnreadableText as error:
-                    self.problems.append((self._named(file), StoryProblem(error.line, str(error))))
-                    continue
-                if planned := tuple(story for epic in epics for story in epic.stories):
-                    self.epics = epics
-                    return self._named(file), planned
+        for file in chain.from_iterable(self._epic_files(places)):
+            data = self._bytes(file)
+            try:
+                epics = read_epics(data or b"")
+            except UnreadableText as error:
+                self.problems.append((self._named(file), StoryProblem(error.line, str(error))))
+                continue
+            if planned := tuple(story for epic in epics for story in epic.stories):
+                self.epics = epics
+                return self._named(file), planned
         return "", ()
+
+    def _epic_files(self, places: StoryPaths) -> Iterator[list[Path]]:
+        """List the files of epics, folder by folder."""
+        for folder in (self.root / name for name in (*([places.plans] if places.plans else ()), *EPICS)):
+            yield [folder / "epics.md", *sorted((folder / "epics").glob("*.md"))]
 
     def planning(self) -> tuple[list[tuple[str, bytes]], Path]:
         places = self.places()
-        folders = [self.root / name for name in (*([places.plans] if places.plans else ()), *EPICS)]
-        listed = [[folder / "epics.md", *sorted((folder / "epics").glob("*.md"))] for folder in folders]
+        listed = self._epic_files(places)
         named = [[(self._named(file), data) for file in files if (data := self._bytes(file))] for files in listed]
         epics = next((some for some in named if any(read_epics(data) for _, data in some)), None)
         if epics is None:
@@ -299,9 +302,8 @@ def _beside(stories: Sequence[tuple[str, Story | StoryProblem]], sprint: Sprint)
             continue
         entry, problems = sprint.of(one.key, one.id, keys), list(one.problems)
         if entry is not None and one.status is not None and entry.said.word != one.status.word:
-            said = (
-                f"it says {one.status.said[:60]}, and the sprint status {entry.said.said[:60]} (line {entry.said.line})"
-            )
+            listed = f"{entry.said.said[:60]} (line {entry.said.line})"
+            said = f"it says {one.status.said[:60]}, and the sprint status {listed}"
             problems.append(StoryProblem(one.status.line, said, disagrees=True))
         for other in same[_named_as(path, one)]:
             twin = kept[other]

@@ -67,16 +67,14 @@ def planned(root: Path, date: datetime) -> PlanProposal:
     (epics, sprint), keys = planning_of(root), dict[str, str]()
     if sprint.parent.is_dir():
         stories = [one.story for one in look(root, [sprint.parent]).found if one.kept and one.story is not None]
-        keys = {
-            story.id: story.key for story in stories if story.id is not None and story.key.startswith(f"{story.id}-")
-        }
+        pairs = ((story.id, story.key) for story in stories if story.id is not None)
+        keys = {id_: key for id_, key in pairs if key.startswith(f"{id_}-")}
     (steps, problems), was = plan_of(epics, keys), _there(sprint)
     if was is not None:
         return PlanProposal(steps, problems, sprint, was, *with_plan(was, steps))
     location = str(sprint.parent.relative_to(root))
-    return PlanProposal(
-        steps, problems, sprint, None, *new_sprint(steps, date=date, project=root.resolve().name, location=location)
-    )  # fmt: skip
+    content = new_sprint(steps, date=date, project=root.resolve().name, location=location)
+    return PlanProposal(steps, problems, sprint, None, *content)
 
 
 def taught(root: Path, *, keep: bool) -> tuple[Path, tuple[str, ...]]:

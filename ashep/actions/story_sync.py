@@ -79,8 +79,7 @@ class Mirror:
         states = await self.tree.uncommitted(paths)
         wants = {path: planned for one in seen.order for path, planned in one}
         stories = [_filed(one, states.get(one.path), wants.get(one.path)) for one in seen.found if _is_one(one)]
-        marked = await self.annotations.marked(NOTE)
-        issues = [one for row, metadata in marked if (one := _kept(row, metadata.get(NOTE))) is not None]
+        issues = await _read_tracked(self.annotations)
         planned = partial(
             plan,
             stories,
@@ -145,9 +144,8 @@ def mirror_of(project: Path, settings: Settings, actor: str, policies: Collectio
 
 async def issues_of(project: Path, settings: Settings) -> dict[str, tuple[str, bool]]:
     """Ask the tracker for the issues of stories, by path, each with whether it is closed."""
-    rows = await annotations_of(project, settings, READER).marked(NOTE)
-    kept = [one for row, metadata in rows if (one := _kept(row, metadata.get(NOTE))) is not None]
-    return {one.note["path"]: (one.id, one.status == "closed") for one in reversed(kept) if "path" in one.note}
+    stories = reversed(await _read_tracked(annotations_of(project, settings, READER)))
+    return {story.note["path"]: (story.id, story.status == "closed") for story in stories if "path" in story.note}
 
 
 def _is_one(found: FoundStory) -> bool:
@@ -182,18 +180,21 @@ def _filed(found: FoundStory, git: Literal["new", "changed"] | None, planned: Pl
     )
 
 
+async def _read_tracked(annotations: Annotations) -> list[TrackedStory]:
+    stories = [_kept(row, metadata.get(NOTE)) for row, metadata in await annotations.marked(NOTE)]
+    return [story for story in stories if story is not None]
+
+
 def _kept(row: Seen, note: object) -> TrackedStory | None:
     """Read an issue; None: what stands in its metadata is none of ours."""
     noted = cast("dict[object, object]", note) if isinstance(note, dict) else {}
     texts = {key: value for key, value in noted.items() if isinstance(key, str) and isinstance(value, str)}
     if not texts.get("path") and not texts.get("epic"):
         return None
-    issue, text = row.issue, row.text
+    issue, text, is_begun = row.issue, row.text, row.issue.stamp is not None
     waits_for = tuple(one.on for one in text.dependencies if one.type == "blocks")
     words = IssueWords(issue.title, text.description, text.acceptance)
-    return TrackedStory(
-        issue.id, words, issue.status, texts, issue.assignee, issue.labels, waits_for, begun=issue.stamp is not None
-    )
+    return TrackedStory(issue.id, words, issue.status, texts, issue.assignee, issue.labels, waits_for, begun=is_begun)
 
 
 @dataclass

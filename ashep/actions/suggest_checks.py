@@ -116,7 +116,10 @@ async def suggest(
                 message, part = prompt_ids(key, session, found.issue.id, number, 0, clock.now())
                 await runner.send(Prompt(session, message, part, text, slug, model))
                 asked.append(message)
-                turn = await _ended(runner, session, message, frozenset(asked))
+                while (turn := await runner.turn(session, message, frozenset(asked))).state != "finished":
+                    await anyio.sleep(_LOOK)
+                if turn.error is not None:
+                    raise RunnerUnavailable(f"the agent ended with an error: {turn.error}")
                 try:
                     return await to_thread.run_sync(_read, turn, types)
                 except ConfigErrors as error:
@@ -138,16 +141,6 @@ def _first(found: Seen, name: str, types: Collection[str]) -> str:
     own = [one for one in types if one not in CHECK_TYPES]
     more = f"- of this project: {', '.join(own)}\n" if own else ""
     return on_lines(_ASK.format(issue="\n\n".join(parts), more=more))
-
-
-async def _ended(runner: Runner, session: str, message: str, ours: frozenset[str]) -> Turn:
-    while True:
-        turn = await runner.turn(session, message, ours)
-        if turn.state == "finished":
-            if turn.error is not None:
-                raise RunnerUnavailable(f"the agent ended with an error: {turn.error}")
-            return turn
-        await anyio.sleep(_LOOK)
 
 
 def _read(turn: Turn, types: Collection[str]) -> CheckProposal:

@@ -9,7 +9,7 @@ being gained, and leaves the user's own files alone.
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -79,14 +79,13 @@ def unit_of(
     environ: Mapping[str, str],
     *,
     user: bool,
-    program: Sequence[str] = (),
     serve: bool = False,
     port: int | None = None,
 ) -> Unit:
     """Make the unit of a project; `user`: for the user's own manager, else for the system's, as the project's owner.
 
-    `program`: how ashep is started; by default as this process was. `serve`: the unit of `ashep serve` in place of the
-    loop's. `port`: where that listens; None: where the unit that stands there says, else 8090.
+    ashep is started as this process was. `serve`: the unit of `ashep serve` in place of the loop's. `port`: where that
+    listens; None: where the unit that stands there says, else 8090.
     """
     project = project.resolve()
     digest = sha256(os.fsencode(project)).hexdigest()[:8]
@@ -99,15 +98,12 @@ def unit_of(
         match = re.search(r'"serve" "--port" "([0-9]{1,5})"', stands(unit) or "")
         port = int(match[1]) if match else PORT
     words = ("serve", "--port", str(port)) if serve else ("work",)
-    return replace(unit, text=_text(project, environ, name, (program, words), user=user))
+    return replace(unit, text=_text(project, environ, name, words, user=user))
 
 
-def _text(
-    project: Path, environ: Mapping[str, str], name: str, started: tuple[Sequence[str], Sequence[str]], *, user: bool
-) -> str:
-    program, words = started
-    loop = tuple(words) == ("work",)
-    command = [*(program or (sys.executable, "-P", "-m", "ashep")), "-C", str(project), *words]
+def _text(project: Path, environ: Mapping[str, str], name: str, words: tuple[str, ...], *, user: bool) -> str:
+    loop = words == ("work",)
+    command = [sys.executable, "-P", "-m", "ashep", "-C", str(project), *words]
     variables = {"PATH": environ.get("PATH", os.defpath)} | {key: environ[key] for key in KEPT if environ.get(key)}
     runtime = f"RuntimeDirectory={name.removesuffix('.service')}\nRuntimeDirectoryMode=0700\n"
     variables |= {} if user else {"XDG_RUNTIME_DIR": f"/run/{name.removesuffix('.service')}"}

@@ -26,7 +26,7 @@ from ashep.core.text import aligned
 from ashep.daemon.effects.work import to_check
 from ashep.errors import AshepError
 from ashep.factories import FOLDER, verifier_of
-from ashep.ports.tracker import Annotations, IssuePatch, Seen, Tracker
+from ashep.ports.tracker import AnnotatedIssue, Annotations, IssuePatch, Seen, Tracker
 from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base, verify_before_work
 
 CODES = {"passing": 0, "failing": 1, "blocked": 69}
@@ -102,16 +102,11 @@ class CheckReport:
     @property
     def rows(self) -> list[tuple[str, str, str, str]]:
         """What each check found, below `COLUMNS`."""
-        return [
-            (
-                result.check_id,
-                result.status,
-                f"{result.duration_ms} ms",
-                result.message
-                + (PROVES_NOTHING if result.proves_nothing else f"; it {result.blame}" if result.on_base else ""),
-            )
-            for result in self.verification.results
-        ]
+        rows = list[tuple[str, str, str, str]]()
+        for result in self.verification.results:
+            more = PROVES_NOTHING if result.proves_nothing else f"; it {result.blame}" if result.on_base else ""
+            rows.append((result.check_id, result.status, f"{result.duration_ms} ms", result.message + more))
+        return rows
 
     def printed(self, outputs: Outputs) -> list[str]:
         """Give the last lines of what checks printed that failed."""
@@ -192,6 +187,14 @@ async def seen(tracker: Tracker, issue: str) -> Seen:
     return found
 
 
+async def read_annotated(annotations: Annotations, issue: str) -> AnnotatedIssue:
+    """Read the annotations of an issue; `NoSuchIssue` where there is none."""
+    annotated = await annotations.read(issue)
+    if annotated is None:
+        raise NoSuchIssue(f"there is no issue {issue}")
+    return annotated
+
+
 def of(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
     """Read the checks of an issue. Raises `ConfigErrors` where they are wrong, `NoChecks` where there are none."""
     issue = found.issue.id
@@ -206,9 +209,7 @@ async def set_checks(annotations: Annotations, issue: str, given: WrittenChecks,
 
     Raises `ConfigErrors` where it is not clear what they replace, and `NoSuchIssue`.
     """
-    found = await annotations.read(issue)
-    if found is None:
-        raise NoSuchIssue(f"there is no issue {issue}")
+    found = await read_annotated(annotations, issue)
     text = put(found.acceptance, given, where(issue), known)
     if text == found.acceptance:
         return False
@@ -241,9 +242,8 @@ async def verify_base(project: Path, settings: Settings) -> list[CheckLine]:
                     found = await verify_before_work(verifier, request)
                     lines += [_base_line(name, base or "HEAD", result) for result in found.results if result.on_base]
         except AshepError as error:
-            return [
-                CheckLine("warning", "checks", f"the checks of {names} cannot be run: {error}", "mend what it names")
-            ]
+            failure = f"the checks of {names} cannot be run: {error}"
+            return [CheckLine("warning", "checks", failure, "mend what it names")]
     if bound.cancelled_caught:
         why = f"the checks of {names} take longer than {LONGEST_ON_BASE:.0f} s: they run again while agents work"
         return [*lines, CheckLine("ok", "checks", why)]

@@ -29,7 +29,6 @@ from ashep.api.routes import ALSO, OPERATIONS
 from ashep.api.schemas.verification import KEY, ProblemAnswer, TicketAnswer
 from ashep.api.sessions import NOBODY, Session, WrongCode
 from ashep.api.static import MISSING, Page
-from ashep.config.findings import ConfigErrors
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerError, TrackerMissing, UsageError
 
@@ -52,29 +51,13 @@ _ESCAPES = re.compile(r"\\(?:u00[01][0-9a-f]|[bfr]|(.))")
 
 _PARTS = dict.fromkeys(("ticket_id", "id", "issue"), "id of an issue") | {"run": "id of a run", "seq": "number"}
 
-_STATUSES: tuple[tuple[type[AshepError], int], ...] = (
-    (WrongCode, 403),
-    (NotAnApprover, 403),
-    (NotFound, 404),
-    (InvalidQuery, 422),
-    (StaleAnswer, 409),
-    (NotAsked, 409),
-    (Answered, 409),
-    (NoDaemon, 503),
-    (TooManyStreams, 503),
-    (TrackerMissing, 503),  # it is a UsageError, too
-    (UsageError, 422),
-    (NoSuchIssue, 404),
-    (NoBranch, 404),
-    (NoChecks, 422),
-    (KeyTaken, 422),
-    (Unclear, 422),
-    (NotAllowed, 403),
-    (Busy, 409),
-    (Ending, 503),
-    (ConfigErrors, 422),
-    (TrackerError, 503),
-    (AshepError, 502),
+_STATUSES: tuple[tuple[int, tuple[type[AshepError], ...]], ...] = (
+    (403, (WrongCode, NotAnApprover, NotAllowed)),
+    (404, (NotFound, NoSuchIssue, NoBranch)),
+    (409, (StaleAnswer, NotAsked, Answered, Busy)),
+    (503, (NoDaemon, TooManyStreams, Ending, TrackerError, TrackerMissing)),  # the last is a UsageError, too
+    (422, (InvalidQuery, NoChecks, KeyTaken, Unclear, UsageError)),
+    (502, (AshepError,)),
 )
 """What an error is to whoever asked; the first that fits."""
 
@@ -163,10 +146,7 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
             return problem(403, f"this token may not {operation.scope}: a person comes in by `ashep ui`")
     try:
         with anyio.fail_after(LONGEST):
-            place, given = _place(request), await _given(operation, request)
-            authorization, agent = (request.headers.get(name, "") for name in ("authorization", "user-agent"))
-            asked = RequestContext(place, given, session or NOBODY, authorization, _key(operation, request), agent)
-            answer = await operation.carry(service, asked)
+            answer = await operation.carry(service, await _read(operation, request, session or NOBODY))
         if isinstance(answer, Stream):
             asks = request.method != "HEAD"
             return StreamingResponse(answer.lines, media_type=EVENTS) if asks else Response(media_type=EVENTS)
@@ -177,7 +157,7 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
     except HttpProblem as refused:
         return problem(refused.status, refused.detail, refused.errors)
     except AshepError as error:
-        status = next(status for kind, status in _STATUSES if isinstance(error, kind))
+        status = next(status for status, kinds in _STATUSES if isinstance(error, kinds))
         return problem(status, str(error), tuple(map(str, getattr(error, "errors", ()))))
     except TimeoutError:
         return problem(504, f"it was not done after {LONGEST:.0f} s, and was given up")
@@ -204,30 +184,25 @@ def _unknown() -> Response:
     return problem(401, detail, (), {"WWW-Authenticate": "Bearer"})
 
 
-def _place(request: Request) -> dict[str, str]:
+async def _read(operation: ApiRoute, request: Request, session: Session) -> RequestContext:
     place: dict[str, str] = dict(request.path_params)
     for name, part in place.items():
         if not re.fullmatch(PATTERNS[name].removeprefix("^").removesuffix("$"), part):
             raise HttpProblem(404, f"{part!r} is no {_PARTS.get(name, name)}")
-    return place
-
-
-def _key(operation: ApiRoute, request: Request) -> str | None:
+    content = None
+    if operation.query is not None:
+        content = _checked(partial(operation.query.model_validate_strings, dict(request.query_params)))
+    elif operation.body is not None:
+        content = await _body(operation.body, request)
     key = request.headers.get("idempotency-key") if operation.status == HTTPStatus.CREATED else None
     if key is not None and not re.fullmatch(KEY.removeprefix("^").removesuffix("$"), key):
         raise HttpProblem(400, "Idempotency-Key: expected 1 to 200 printable characters of ASCII, without a space")
-    return key
+    authorization, agent = (request.headers.get(name, "") for name in ("authorization", "user-agent"))
+    return RequestContext(place, content, session, authorization, key, agent)
 
 
-async def _given(operation: ApiRoute, request: Request) -> BaseModel | None:
-    if operation.query is not None:
-        return _checked(partial(operation.query.model_validate_strings, dict(request.query_params)))
-    return await _body(operation, request) if operation.body is not None else None
-
-
-async def _body(operation: ApiRoute, request: Request) -> BaseModel:
+async def _body(kind: type[BaseModel], request: Request) -> BaseModel:
     """Read the body no further than it may go, and no longer than it may take."""
-    assert operation.body is not None
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise HttpProblem(415, "the body is JSON: Content-Type: application/json")
@@ -239,7 +214,7 @@ async def _body(operation: ApiRoute, request: Request) -> BaseModel:
                 raise HttpProblem(413, f"a body has at most {MAX_BODY // 1024} KiB")
     if limit.cancelled_caught:
         raise HttpProblem(408, f"the body had not come after {READING:.0f} s")
-    return await to_thread.run_sync(_checked, partial(operation.body.model_validate_json, bytes(raw)))
+    return await to_thread.run_sync(_checked, partial(kind.model_validate_json, bytes(raw)))
 
 
 def _checked(read: Callable[[], BaseModel]) -> BaseModel:
@@ -250,6 +225,5 @@ def _checked(read: Callable[[], BaseModel]) -> BaseModel:
         if found[0]["type"] == "json_invalid":
             raise HttpProblem(400, found[0]["msg"]) from error
         errors = tuple(": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"]))) for one in found)
-        raise HttpProblem(
-            422, f"{errors[0]}{f' (and {len(errors) - 1} more)' if errors[1:] else ''}", errors
-        ) from error
+        more = f" (and {len(errors) - 1} more)" if errors[1:] else ""
+        raise HttpProblem(422, f"{errors[0]}{more}", errors) from error

@@ -93,11 +93,6 @@ class LoginLinks:
             return {"error": str(error)}
 
 
-async def let_in(state: Path, environ: Mapping[str, str], entrance: LoginLinks, say: Callable[[str], None]) -> None:
-    """Answer whoever asks, for ever; call it while holding the entrance."""
-    await control_socket.serve(state, environ, entrance.answer, say, UI)
-
-
 def link(address: str, code: str) -> str:
     """Give the address of the page with a code, which no browser sends to anybody."""
     return f"{address}/#enter={code}"

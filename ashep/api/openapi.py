@@ -126,9 +126,8 @@ def document(operations: Sequence[ApiRoute]) -> dict[str, Any]:
     adapters: list[tuple[type[Any], JsonSchemaMode, TypeAdapter[Any]]] = [
         (kind, "serialization" if is_answer else "validation", _adapter(kind)) for kind, is_answer in wanted
     ]
-    places, definitions = TypeAdapter.json_schemas(
-        adapters, ref_template="#/components/schemas/{model}", schema_generator=_Schema
-    )
+    model = "#/components/schemas/{model}"
+    places, definitions = TypeAdapter.json_schemas(adapters, ref_template=model, schema_generator=_Schema)
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, operations, places)

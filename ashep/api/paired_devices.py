@@ -55,10 +55,6 @@ class Device(BaseModel):
     paired: AwareDatetime
     seen: AwareDatetime
 
-    def shown(self) -> dict[str, str]:
-        """Give what people are told of it."""
-        return {"name": self.name, "person": self.person, "paired": stamp(self.paired), "seen": stamp(self.seen)}
-
 
 class _Kept(BaseModel):
     v: Literal[1] = 1
@@ -88,7 +84,11 @@ class Devices:
 
     def listed(self) -> list[dict[str, str]]:
         """Say who is known."""
-        return [one.shown() for one in self._known.values() if self._lives(one)]
+        devices = (device for device in self._known.values() if self._lives(device))
+        return [
+            {"name": device.name, "person": device.person, "paired": stamp(device.paired), "seen": stamp(device.seen)}
+            for device in devices
+        ]
 
     def who(self, of: str, *, asks: bool = True) -> Device | None:
         """Give the device whose token has this hash; `asks`: it is there, and so is known for another while."""
@@ -106,9 +106,8 @@ class Devices:
             del self._known[min(self._known.values(), key=lambda one: one.seen).hash]
         taken, name, at = {ALL, *(one.name for one in self._known.values())}, _name(agent), self._now()
         names = (name, *(f"{name}-{n}" for n in range(2, MOST + 3)))
-        made = Device(
-            name=next(name for name in names if name not in taken), person=person, hash=of, paired=at, seen=at
-        )
+        free = next(name for name in names if name not in taken)
+        made = Device(name=free, person=person, hash=of, paired=at, seen=at)
         self._known[of], self._changed = made, True
         return made
 

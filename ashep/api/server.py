@@ -20,7 +20,9 @@ import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
 
+from ashep.actions.systemd_unit import PORT
 from ashep.actions.verify import Outputs, types
+from ashep.adapters.system import control_socket
 from ashep.adapters.system.http_server import Connection, Server
 from ashep.adapters.verifier import wrong_patterns
 from ashep.api.application import application
@@ -30,7 +32,7 @@ from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.handlers.events import Live
 from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
-from ashep.api.login_links import LoginLinks, held, let_in
+from ashep.api.login_links import LoginLinks, held
 from ashep.api.openapi import ApiServices
 from ashep.api.paired_devices import Devices, read_private
 from ashep.api.sessions import Sessions
@@ -39,9 +41,6 @@ from ashep.app import secrets_of
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
 from ashep.factories import annotations_of, tracker_of, verifier_of
-
-PORT = 8090
-"""Where it listens, unless it is told otherwise."""
 
 ACTOR = "ashep-service"
 """Under which name the service writes to the tracker: it is no person, whoever asks it."""
@@ -90,25 +89,16 @@ def token_of(state: Path, token_env: str | None, environ: Mapping[str, str]) -> 
     file = state / TOKEN
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _kept(file) or _new(file), str(file)
+        if (text := read_private(file, 1000)) is None:  # an earlier service wrote none
+            text = secrets.token_urlsafe(32)
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(f"{text}\n")
     except OSError as error:
         raise UsageError(f"{file}: cannot be used: {error.strerror}") from error
-
-
-def _kept(file: Path) -> str | None:
-    """Read the token that an earlier service wrote; one that others could read is none to trust."""
-    text = read_private(file, 1000)
-    if text is not None and len(text.strip()) < SHORTEST:
+    if len(text.strip()) < SHORTEST:
         raise UsageError(f"{file} holds no token: delete it, and a new one is written")
-    return text and text.strip()
-
-
-def _new(file: Path) -> str:
-    token = secrets.token_urlsafe(32)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(f"{token}\n")
-    return token
+    return text.strip(), str(file)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -293,10 +283,8 @@ async def _serve(
         async with anyio.create_task_group() as group:
             group.start_soon(_until_told, server, tickets, live)
             if alone:
-                group.start_soon(let_in, state, os.environ, entrance, say)
-                group.start_soon(
-                    point_in_time.keep, pictures
-                )  # as the one who lets people in: of several servers one does
+                group.start_soon(control_socket.serve, state, os.environ, entrance.answer, say, control_socket.UI)
+                group.start_soon(point_in_time.keep, pictures)  # of several servers one does, as it lets people in
             if sessions.devices is not None:
                 group.start_soon(sessions.devices.keep, say)
             ready()

@@ -37,7 +37,13 @@ class Page:
     """The files by their paths; none where nothing was built."""
 
     def __init__(self, found: Mapping[str, bytes]) -> None:
-        self.files = {name: _file(name, body) for name, body in found.items()}
+        self.files = dict[str, File]()
+        for name, body in found.items():
+            media = mimetypes.guess_type(name)[0] or "application/octet-stream"
+            media = "text/javascript" if name.endswith(".js") else media
+            packed = gzip.compress(body, mtime=0) if len(body) > _SMALL and not media.startswith("image/png") else None
+            lasts = _FOREVER if name.startswith("assets/") else "no-cache"
+            self.files[name] = File(body, packed, media, lasts)
 
     def answer(self, request: Request) -> Response | None:
         """Give a file, or the page for one of its own paths; None: it is neither, or there is no page."""
@@ -53,13 +59,6 @@ class Page:
         if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
             return Response(file.packed, headers=headers | {"Content-Encoding": "gzip"}, media_type=file.media)
         return Response(file.body, headers=headers, media_type=file.media)
-
-
-def _file(name: str, body: bytes) -> File:
-    media = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    media = "text/javascript" if name.endswith(".js") else media
-    packed = gzip.compress(body, mtime=0) if len(body) > _SMALL and not media.startswith("image/png") else None
-    return File(body, packed, media, _FOREVER if name.startswith("assets/") else "no-cache")
 
 
 def built() -> Page:

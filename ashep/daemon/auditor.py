@@ -7,15 +7,15 @@ found: then it waits for another look, and asks the agent server for sessions ag
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
 
 import anyio
 import anyio.lowlevel
 
 from ashep.core.analysis.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
-from ashep.core.facts import commands, records, resources, tracker
+from ashep.core.facts import commands, records, resources
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
+from ashep.daemon.tracker_poller import CompleteLook
 from ashep.errors import RunnerError
 from ashep.ports.clock import Clock
 from ashep.ports.runner_router import RunnerRouter
@@ -31,14 +31,6 @@ LISTED = 50
 
 SLICE = 100
 """Issues that are checked before other tasks get their turn."""
-
-
-class CompleteLook(NamedTuple):
-    """A complete look that the World has taken in."""
-
-    as_of: int
-    """The number at which it began."""
-    issues: Sequence[tracker.Issue]
 
 
 class Auditor:

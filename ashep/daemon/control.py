@@ -86,31 +86,27 @@ class Control:
 
     async def answer(self, line: bytes) -> dict[str, Any]:
         """Answer a request; `error` says why nothing came of it."""
+        more: dict[str, Any] = {}
         try:
-            request = _REQUEST.validate_json(line)
+            match request := _REQUEST.validate_json(line):
+                case PauseRequest():
+                    await self._ask(lambda world: _pause(world, request))
+                case ResumeRequest():
+                    pauses = _standing(self._shepherd.world)
+                    resumed = WorkResumed(clean(request.by), clean(request.why), request.provider)
+                    await self._ask(lambda world: _no_person(world, request.by) or resumed)
+                    more["ended"] = [pause for pause in pauses if pause not in _standing(self._shepherd.world)]
+                case CancelRequest():
+                    return await self._cancel(request)
+                case StatusRequest():
+                    if request.do == "watch" and self._signs is not None:
+                        more["signs"] = await self._signs()
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             return {"error": f"not understood: {'.'.join(map(str, first['loc']))}: {first['msg']}"}
-        try:
-            return await self._answer(request)
         except AshepError as error:
             return {"error": str(error)}
-
-    async def _answer(self, request: Request) -> dict[str, Any]:
-        match request:
-            case PauseRequest():
-                await self._ask(lambda world: _pause(world, request))
-            case ResumeRequest():
-                ended = _standing(self._shepherd.world)
-                resumed = WorkResumed(clean(request.by), clean(request.why), request.provider)
-                await self._ask(lambda world: _no_person(world, request.by) or resumed)
-                return self._stands() | {"ended": [one for one in ended if one not in _standing(self._shepherd.world)]}
-            case CancelRequest():
-                return await self._cancel(request)
-            case StatusRequest():
-                if request.do == "watch" and self._signs is not None:
-                    return self._stands() | {"signs": await self._signs()}
-        return self._stands()
+        return self._stands() | more
 
     def _stands(self) -> dict[str, Any]:
         world = self._shepherd.world

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from hashlib import sha256
 
 import anyio
@@ -31,7 +30,7 @@ from ashep.core.reconcile import observe
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.daemon.auditor import Auditor, CompleteLook
+from ashep.daemon.auditor import Auditor
 from ashep.daemon.base_checker import BaseWatch
 from ashep.daemon.effects.cached_factory import CachedFactory
 from ashep.daemon.effects.executor import Effects, ReadSignatures
@@ -351,14 +350,19 @@ async def daemon(
         signatures=parts.signatures,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
-    runners.begins = partial(_begins, shepherd)
+
+    async def begins(session: str, message: str) -> bool:
+        """Let the turn of a prompt begin, once that is durable."""
+        return bool(await shepherd.ask(lambda world: observe.turn_asked(world, session, message)))
+
+    runners.begins = begins
     await to_thread.run_sync(shepherd.recover)
     worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
     monitors = [
         Monitor(shepherd, runners, name, journal.blobs, parts.clock, configuration.settings, report)
         for name in runners.names
     ]
-    auditor = Auditor(shepherd, runners, parts.clock, partial(_look, worker))
+    auditor = Auditor(shepherd, runners, parts.clock, worker.next_look)
     shepherd.show(auditor.note)
     first = await _first(shepherd.world, configuration, journal.blobs, options, parts)
     prompts = await adopted_templates(templates, journal.blobs)
@@ -385,15 +389,6 @@ async def daemon(
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()
     await keeper.finish()
-
-
-async def _begins(shepherd: Shepherd, session: str, message: str) -> bool:
-    """Let the turn of a prompt begin, once that is durable."""
-    return bool(await shepherd.ask(lambda world: observe.turn_asked(world, session, message)))
-
-
-async def _look(worker: Worker, at_once: bool) -> CompleteLook:
-    return CompleteLook(*await worker.next_look(at_once))
 
 
 async def _first(

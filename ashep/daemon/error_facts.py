@@ -35,11 +35,6 @@ def server_lost(error: errors.RunnerError) -> resources.RunnerSeen:
     return resources.RunnerSeen(state, short(error)[:300], runner=error.runner, patient=patient)
 
 
-def tracker_lost(error: errors.TrackerError) -> tracker.TrackerLost:
-    """Say that the tracker does not answer."""
-    return tracker.TrackerLost(str(error)[:500])
-
-
 def short(error: Exception) -> str:
     """Give the reason of an answer."""
     name = "" if isinstance(error, errors.AshepError) else f"{type(error).__name__}: "

@@ -47,19 +47,19 @@ class Pruner:
             await anyio.sleep(EVERY)
 
     async def _look(self) -> None:
-        said = ""
         try:
             for _ in range(MOST):
                 if not await self._one():
                     break
             await self._finish()
+            self._said = ""
         except _GivenUpError:
             return
         except (AshepError, OSError) as error:  # what is too old harms nobody: work goes on, and it is tried again
             said = f"what is older than journal.keep could not be deleted: {error}"
-        if said and said != self._said:
-            self._report(said)
-        self._said = said
+            if said != self._said:
+                self._report(said)
+            self._said = said
 
     async def _one(self) -> bool:
         """Give up the first file, if it may go: first that is a fact, then something stands for it."""

@@ -142,7 +142,7 @@ class Monitor:
             await self._runner.start()
             catalog = await self._runner.catalog()
         except RunnerError as error:
-            seen = self._lost_by(error)
+            seen = server_lost(error)
             if isinstance(error, ServerNotStarted):
                 failed.append(ServerFailed("", seen.detail, self._name))
         else:
@@ -285,13 +285,10 @@ class Monitor:
         return now - max(age, 0.0) if age < self._every else -math.inf
 
     def _lost(self, error: RunnerError) -> None:
-        seen, at = self._lost_by(error), self._clock.monotonic()
-        self._looked, self._due = dict.fromkeys(self._looked, at), at + self._every
+        lost, moment = server_lost(error), self._clock.monotonic()
+        self._looked, self._due = dict.fromkeys(self._looked, moment), moment + self._every
         now = self._shepherd.now()
-        self._shepherd.tell(lambda world: observe.runner_read(world, seen, now))
-
-    def _lost_by(self, error: RunnerError) -> RunnerSeen:
-        return replace(server_lost(error), runner=self._name)
+        self._shepherd.tell(lambda world: observe.runner_read(world, lost, now))
 
     async def _read_requests(self, as_of: int) -> None:
         self._asked_at = self._clock.monotonic()
@@ -299,9 +296,8 @@ class Monitor:
         try:
             listed = await self._runner.requests(sessions)
         except RunnerRefused as error:
-            listed = tuple(
-                requests.Request("", session, "permission", unlisted=str(error)) for session in sorted(sessions)
-            )
+            reason, ordered = str(error), sorted(sessions)
+            listed = tuple(requests.Request("", session, "permission", unlisted=reason) for session in ordered)
         if any(observe.requests_read(self._shepherd.world, listed, as_of)):
             self._shepherd.tell(lambda world: observe.requests_read(world, listed, as_of))
 
@@ -345,7 +341,15 @@ class Monitor:
             if not self._takeovers() or not self._shepherd.world.is_up(self._name):
                 await self._shepherd.until(lambda world: bool(self._takeovers()) and world.is_up(self._name))
                 continue
-            await self._look_at_people()
+            world = self._shepherd.world
+            try:
+                for flow, takeover in self._takeovers():
+                    with suppress(SessionUnavailable):  # whether they are quiet is asked again
+                        session = await look(self._runner, world, flow, takeover)
+                        if session is not None:
+                            self._shepherd.tell(partial(observe.session_read, seen=session))
+            except RunnerError as error:
+                self._lost(error)
             with anyio.move_on_after(PEOPLE_EVERY):
                 await self._shepherd.changed()
                 await self._shepherd.wait_while(lambda _: not any(one.fresh_after for _, one in self._takeovers()))
@@ -355,17 +359,6 @@ class Monitor:
         flows = (world.flows[issue] for issue in sorted(world.indexes.takeovers))
         taken = ((flow, flow.takeover) for flow in flows if flow.takeover is not None and flow.takeover.session)
         return [(flow, one) for flow, one in taken if runner_of(one.session or "") == self._name]
-
-    async def _look_at_people(self) -> None:
-        world = self._shepherd.world
-        try:
-            for flow, takeover in self._takeovers():
-                with suppress(SessionUnavailable):  # whether they are quiet is asked again
-                    seen = await look(self._runner, world, flow, takeover)
-                    if seen is not None:
-                        self._shepherd.tell(partial(observe.session_read, seen=seen))
-        except RunnerError as error:
-            self._lost(error)
 
 
 def _sessions(live: Iterable[tuple[Flow, Run]]) -> frozenset[str]:
@@ -387,8 +380,32 @@ async def read_turn(
     life = await runner.life(run.session) if run.watch.doubted else None
     turn = await runner.turn(run.session, message, ours)
     turn = replace(turn, refused=_with_reset(turn, now))
-    text = await blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
-    return TurnReading(replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life), turn.quota)
+    is_over = turn.state == "finished"
+    reading = runs.TurnSeen(
+        issue=flow.issue.id,
+        run=run.id,
+        n=run.prompt.n,
+        message=message,
+        as_of=as_of,
+        state=turn.state,
+        instance=turn.instance,
+        block=outcome.last_block(turn.text) if is_over else None,
+        text=await blobs.keep(turn.text) if is_over and turn.text else None,
+        error=turn.error,
+        provider=turn.provider,
+        model=turn.model,
+        tokens=turn.tokens,
+        cost=turn.cost,
+        people=turn.people,
+        life=life,
+        refused=turn.refused,
+        starting=turn.starting,
+        not_started=turn.not_started[:1000],
+        ending=outcome.read_ending(turn.text, cut=turn.cut) if is_over and not turn.error else None,
+        agent_message_at=turn.agent_message_at,
+        human_message_at=turn.human_message_at,
+    )
+    return TurnReading(reading, turn.quota)
 
 
 def _with_reset(turn: Turn, now: datetime) -> Refusal | None:
@@ -415,29 +432,3 @@ def _slept(world: World, name: str, instance: str) -> list[Fact]:
     """An idle managed server was ended; who was ended already is nothing to tell of."""
     is_known = instance and instance == server_of(world.servers, name).instance
     return [ServerEnded(instance, "idle", name)] if is_known else []
-
-
-def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str | None) -> runs.TurnSeen:
-    return runs.TurnSeen(
-        issue=issue,
-        run=run.id,
-        n=run.prompt.n,
-        message=message,
-        as_of=as_of,
-        state=turn.state,
-        instance=turn.instance,
-        block=outcome.last_block(turn.text) if turn.state == "finished" else None,
-        text=text,
-        error=turn.error,
-        provider=turn.provider,
-        model=turn.model,
-        tokens=turn.tokens,
-        cost=turn.cost,
-        people=turn.people,
-        refused=turn.refused,
-        starting=turn.starting,
-        not_started=turn.not_started[:1000],
-        ending=outcome.read_ending(turn.text, cut=turn.cut) if turn.state == "finished" and not turn.error else None,
-        agent_message_at=turn.agent_message_at,
-        human_message_at=turn.human_message_at,
-    )

@@ -54,9 +54,9 @@ def quiet_read(world: World, windows: Windows, now: datetime) -> list[Fact]:
 class Hours:
     """Tells the shepherd when a window begins, or is in the configuration no more."""
 
-    def __init__(self, shepherd: Shepherd, clock: Clock, zone: tzinfo | None = None, *, quiet: bool = False) -> None:
+    def __init__(self, shepherd: Shepherd, clock: Clock, *, quiet: bool = False) -> None:
         """`quiet`: those in which nobody is told anything, and not those in which no run starts."""
-        self._shepherd, self._clock, self._zone, self._quiet = shepherd, clock, zone, quiet
+        self._shepherd, self._clock, self._quiet = shepherd, clock, quiet
 
     def _wanted(self) -> Sequence[QuietHours]:
         settings = self._shepherd.world.settings
@@ -70,7 +70,7 @@ class Hours:
         told: dict[str, datetime] | None = None
         while True:
             now, wanted = self._clock.now(), self._wanted()
-            windows, begins = in_force(wanted, now, self._zone)
+            windows, begins = in_force(wanted, now)
             if windows != told:
                 told = windows
                 self._shepherd.tell(lambda world, windows=windows, now=now: self._read(world, windows, now))

@@ -51,15 +51,11 @@ class Shepherd:
         self._sleepers: list[tuple[Callable[[World], bool], anyio.Event]] = []
         self._group: TaskGroup | None = None
         self._under_way = 0
-        self._stopping = False
+        self.stopping = False
+        """Whether it is to end."""
         self._offset = timedelta()
         self._ahead = timedelta()
         """How far our time is ahead of the wall clock: it goes on where that was set back."""
-
-    @property
-    def stopping(self) -> bool:
-        """Whether it is to end."""
-        return self._stopping
 
     def recover(self) -> World:
         """Take the newest snapshot and fold what follows. Blocks; call it once, before `running`."""
@@ -145,7 +141,7 @@ class Shepherd:
 
     async def stop(self, why: str) -> None:
         """Start nothing more, give effects under way a moment to answer, and record the end."""
-        self._stopping = True
+        self.stopping = True
         self.tell(resources.DaemonStopped(why))
         with anyio.move_on_after(GRACE):
             while self._under_way or self._queue:
@@ -190,7 +186,7 @@ class Shepherd:
                 event.set()
 
     def _start(self, command: commands.Command, *, probe: bool) -> None:
-        if self._group is None or self._stopping:
+        if self._group is None or self.stopping:
             return
         self._under_way += 1
         self._group.start_soon(self._carry_out, command, probe)

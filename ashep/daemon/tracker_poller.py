@@ -6,6 +6,7 @@ costs hundreds of milliseconds of CPU, and the tracker's files tell of most chan
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import anyio
 import anyio.lowlevel
@@ -13,10 +14,9 @@ import anyio.lowlevel
 from ashep.core.analysis.issue_status import is_idle
 from ashep.core.delivery.workspaces import takers
 from ashep.core.facts.delivery import Tree
-from ashep.core.facts.tracker import ChangeHinted, Issue, TrackerSeen
+from ashep.core.facts.tracker import ChangeHinted, Issue, TrackerLost, TrackerSeen
 from ashep.core.policy.settings import Settings, TrackerSettings
 from ashep.core.reconcile.observe import expired_leases, hinted, issue_read, issues_read, looked, tracker_read
-from ashep.daemon.error_facts import tracker_lost
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports.clock import Clock
@@ -50,6 +50,14 @@ def longest_gap(settings: TrackerSettings) -> float:
     return max(settings.poll_every.total_seconds() * IDLE_FACTOR, BACKOFF[1]) + 6 * limit
 
 
+class CompleteLook(NamedTuple):
+    """A complete look that the World has taken in."""
+
+    as_of: int
+    """The number at which it began."""
+    issues: list[Issue]
+
+
 class Worker:
     """A source of facts about issues and the work tree."""
 
@@ -64,7 +72,7 @@ class Worker:
         self._looking = False
         self._looked = anyio.Event()
         self._wanted = False
-        self._kept: tuple[int, list[Issue]] | None = None
+        self._kept: CompleteLook | None = None
 
     async def run(self, info: TrackerInfo) -> None:
         """Look for ever; `info` is what the tracker said at the start."""
@@ -94,8 +102,8 @@ class Worker:
             self._look_now.set()
             await self._looked.wait()
 
-    async def next_look(self, at_once: bool) -> tuple[int, list[Issue]]:
-        """Return the next complete look, once it has been told, and the number at which it began."""
+    async def next_look(self, at_once: bool) -> CompleteLook:
+        """Return the next complete look, once it has been told."""
         self._kept = None
         while self._kept is None:
             self._wanted = True  # again where somebody else took the one that was waited for
@@ -114,7 +122,7 @@ class Worker:
                 look, lacks = half.look, str(half)
             tree = await self._read_tree()
         except TrackerError as error:
-            self._failures, lost = self._failures + 1, tracker_lost(error)
+            self._failures, lost = self._failures + 1, TrackerLost(str(error)[:500])
             await self._shepherd.ask(lambda world: [] if world.tracker_error else [lost])
         else:
             self._failures = self._failures + 1 if lacks else 0
@@ -133,7 +141,7 @@ class Worker:
             for part in parts:
                 await self._shepherd.ask(partial(issues_read, views=part, as_of=as_of))
             if self._wanted:
-                self._kept = as_of, issues
+                self._kept = CompleteLook(as_of, issues)
         self.looks, self._looking = self.looks + 1, False
         self._looked.set()
         self._looked = anyio.Event()
@@ -157,10 +165,8 @@ class Worker:
         """Read the work tree. A git that fails later on ends nothing: a write run reads the tree again first."""
         try:
             return await self._tree.read()
-        except (TrackerError, UsageError):
-            raise
-        except AshepError:
-            if self._shepherd.world.tree is None:
+        except AshepError as error:
+            if isinstance(error, TrackerError | UsageError) or self._shepherd.world.tree is None:
                 raise
             return None
 

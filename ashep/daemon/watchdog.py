@@ -47,9 +47,8 @@ class Watchdog:
 def standing(world: World) -> str:
     """Say in a line what is under way; it costs the same however many issues there are."""
     runs, issues = len(list(world.indexes.live)), len(world.indexes.unclosed)
-    states = {
-        name: seen.state if (seen := world.seen.get(name)) else "not seen yet" for name in world.runners or (OPENCODE,)
-    }
+    names = world.runners or (OPENCODE,)
+    states = {name: seen.state if (seen := world.seen.get(name)) else "not seen yet" for name in names}
     away = "".join(f"; {spoken(name)} is {state}" for name, state in states.items() if state != "up")
     tracker = "; the tracker does not answer" if world.tracker_error else ""
     paused = "; paused" if any(not pause.lifted and pause.provider is None for pause in world.pauses) else ""

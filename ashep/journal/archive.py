@@ -6,8 +6,6 @@ goes, then the texts that nothing names any more, and only then the files. Whate
 one does: a file that the journal does not begin with any more says that there is something left to be done.
 """
 
-import os
-import shutil
 from datetime import datetime
 from errno import EXDEV
 from itertools import accumulate, pairwise
@@ -36,32 +34,18 @@ def archive_aged(folder: Path, before: datetime) -> list[str]:
 
 def _to_archive(folder: Path, names: list[str]) -> list[str]:
     for name in names:
-        durable_io.make_folder(folder / reader.ARCHIVE)
-        _move(folder / name, folder / reader.ARCHIVE / name)
+        path, target = folder / name, folder / reader.ARCHIVE / name
+        durable_io.make_folder(target.parent)
+        try:
+            path.rename(target)
+        except OSError as error:
+            if error.errno != EXDEV:
+                raise
+            durable_io.copy(path, target)  # the archive is a link to another disk
+            path.unlink()
+        durable_io.sync_folder(target.parent)
+        durable_io.sync_folder(folder)
     return names
-
-
-def _move(path: Path, target: Path) -> None:
-    try:
-        path.rename(target)
-    except OSError as error:
-        if error.errno != EXDEV:
-            raise
-        _copy(path, target)  # the archive is a link to another disk
-        path.unlink()
-    durable_io.sync_folder(target.parent)
-    durable_io.sync_folder(path.parent)
-
-
-def _copy(path: Path, target: Path) -> None:
-    draft = target.with_name(target.name + ".tmp")
-    with path.open("rb") as source, draft.open("wb") as copy:
-        os.fchmod(copy.fileno(), 0o600)
-        shutil.copyfileobj(source, copy, 1 << 20)
-        copy.flush()
-        os.fsync(copy.fileno())
-    draft.rename(target)
-    durable_io.sync_folder(target.parent)
 
 
 def archived(folder: Path) -> list[Path]:

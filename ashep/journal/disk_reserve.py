@@ -6,6 +6,7 @@ much is free, and frees the reserve where that is less than what is to be writte
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from ashep.core.policy.disk_limits import room
@@ -44,14 +45,8 @@ class Reserve:
             sync_folder(self._path.parent)
             self.held = False
         elif not self.held and left >= plenty + RESERVE:
-            self._lay_aside()
-
-    def _lay_aside(self) -> None:
-        file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.posix_fallocate(file, 0, RESERVE)
-            self.held = True
-        except OSError:
-            self.held = False  # this disk cannot, or is full after all
-        finally:
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with suppress(OSError):  # this disk cannot, or is full after all
+                os.posix_fallocate(file, 0, RESERVE)
+                self.held = True
             os.close(file)

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,6 +50,12 @@ def replace(path: Path, data: bytes | Iterable[bytes], mode: int = 0o600) -> Non
         os.close(file)
     draft.rename(path)
     sync_folder(path.parent)
+
+
+def copy(path: Path, target: Path, size: int | None = None) -> None:
+    """Copy a file, or so many of its first bytes, all of that or none, durably."""
+    with path.open("rb") as source:
+        replace(target, iter(partial(source.read, 1 << 20), b"") if size is None else source.read(size))
 
 
 def opened(path: Path) -> BinaryIO:

@@ -43,7 +43,15 @@ class Lock:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _take(file, state)
+            for _ in range(_TRIES):
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(0.02)  # noqa: TID251 - before there is a loop or a clock; the kernel offers no bounded flock
+                else:
+                    break
+            else:
+                raise _held(state, _read(file))
             us = Holder(os.getpid(), started.isoformat(timespec="seconds"), __version__)
             data = json.dumps(asdict(us)).encode() + b"\n"
             os.ftruncate(file, 0)
@@ -88,17 +96,6 @@ def holder(state: Path) -> Holder | None:
         os.close(file)
 
 
-def _take(file: int, state: Path) -> None:
-    for _ in range(_TRIES):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.02)  # noqa: TID251 - before there is a loop or a clock; the kernel offers no bounded flock
-        else:
-            return
-    raise _held(state, _read(file))
-
-
 def refuse_held(state: Path) -> None:
     """Raise `AlreadyRunning` where a live daemon holds the folder; it is not taken, and may be a moment later."""
     if who := holder(state):
@@ -106,9 +103,8 @@ def refuse_held(state: Path) -> None:
 
 
 def _held(state: Path, who: Holder) -> AlreadyRunning:
-    return AlreadyRunning(
-        f"another daemon holds {state}: process {who.pid}, started {who.started or 'just now'}, ashep {who.version}"
-    )
+    process = f"process {who.pid}, started {who.started or 'just now'}, ashep {who.version}"
+    return AlreadyRunning(f"another daemon holds {state}: {process}")
 
 
 def _read(file: int) -> Holder:

@@ -206,9 +206,8 @@ class Scan:
         for name in names:
             if self.torn:
                 at, why = self._bad or (self.position.offset, "a batch is not complete")
-                raise self._damaged(
-                    self.position.file, at, f"{why}: the file does not end with a batch, but {name} follows"
-                )
+                why = f"{why}: the file does not end with a batch, but {name} follows"
+                raise self._damaged(self.position.file, at, why)
             yield from self._file(name)
 
     def _file(self, name: str) -> Iterator[tuple[int, Position, list[Record]]]:

@@ -4,14 +4,12 @@ Both only read the journal. A torn end is no damage: it is a batch that was neve
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from shutil import copyfileobj
 
 from ashep.errors import JournalDamaged, UsageError
 from ashep.journal import durable_io, framing, snapshots
@@ -101,18 +99,6 @@ def salvage(state: Path, target: Path, told: Told = nobody) -> Salvaged:
     folder, done = state / "journal", Salvaged()
     for path in (target, target / "journal"):
         durable_io.make_folder(path)
-    good = _find_damage(folder, done, told)
-    if good is not None:
-        done.last = good.seq
-        _copy_good(folder, target / "journal", good)
-    if done.damage:
-        _write_rest(folder, target / REST, good or START, done)
-    _copy_blobs(state / "blobs", target / "blobs", done)
-    return done
-
-
-def _find_damage(folder: Path, done: Salvaged, told: Told) -> Position | None:
-    """Say up to where the journal is good; None: not even what it begins with is."""
     scan: Scan | None = None
     try:
         _, begin = snapshots.beginning(folder)
@@ -121,59 +107,43 @@ def _find_damage(folder: Path, done: Salvaged, told: Told) -> Position | None:
             told(end.seq)
     except JournalDamaged as damage:
         done.damage = str(damage)
-    return scan.position if scan else None
+    good = scan.position if scan else START  # else not even what it begins with is good
+    if scan:
+        done.last = good.seq
+        _copy_good(folder, target / "journal", good)
+    if done.damage:
+        durable_io.replace(target / REST, _read_rest(folder, good, done))
+    _copy_blobs(state / "blobs", target / "blobs", done)
+    return done
 
 
 def _copy_good(folder: Path, target: Path, good: Position) -> None:
     """Copy whole files up to the damage, and the good part of the file where it is."""
     if (folder / BASE).exists():
-        _copy(folder / BASE, target / BASE)
+        durable_io.copy(folder / BASE, target / BASE)
     for path in journal_files(folder):
         if path.name < good.file:
-            _copy(path, target / path.name)
+            durable_io.copy(path, target / path.name)
         elif path.name == good.file and good.offset:
-            _copy(path, target / path.name, good.offset)
+            durable_io.copy(path, target / path.name, good.offset)
 
 
-def _copy(path: Path, target: Path, size: int = -1) -> None:
-    with path.open("rb") as source, target.open("xb") as copy:
-        os.fchmod(copy.fileno(), 0o600)
-        if size < 0:
-            copyfileobj(source, copy, 1 << 20)
-        else:
-            copy.write(source.read(size))
-        copy.flush()
-        os.fsync(copy.fileno())
-    durable_io.sync_folder(target.parent)
-
-
-def _write_rest(folder: Path, target: Path, good: Position, done: Salvaged) -> None:
-    file = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        for path in journal_files(folder):
-            if path.name >= good.file:
-                for record in _good_lines(folder, path.name, good.offset if path.name == good.file else 0, done):
-                    durable_io.write_all(file, as_line(record))
+def _read_rest(folder: Path, good: Position, done: Salvaged) -> Iterator[bytes]:
+    """Give the entries behind a position whose own checksum is right, as lines."""
+    for name in (path.name for path in journal_files(folder) if path.name >= good.file):
+        with open_file(folder, name) as file:
+            skipped = file.read(good.offset if name == good.file else 0).count(b"\n")
+            for number, raw in enumerate(file, skipped + 1):
+                try:
+                    record = framing.parse(raw)
+                except framing.BadLine:
+                    done.bad += 1
+                    if len(done.places) < NAMED:
+                        done.places.append(f"{path_of(folder, name)}:{number}")
+                    continue
+                if record["type"] not in (framing.HEADER, framing.COMMIT):
                     done.rest += 1
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def _good_lines(folder: Path, name: str, skip: int, done: Salvaged) -> Iterator[framing.Record]:
-    """Give the entries of a file behind an offset whose own checksum is right."""
-    with open_file(folder, name) as file:
-        skipped = file.read(skip).count(b"\n")
-        for number, raw in enumerate(file, skipped + 1):
-            try:
-                record = framing.parse(raw)
-            except framing.BadLine:
-                done.bad += 1
-                if len(done.places) < NAMED:
-                    done.places.append(f"{path_of(folder, name)}:{number}")
-                continue
-            if record["type"] not in (framing.HEADER, framing.COMMIT):
-                yield record
+                    yield as_line(record)
 
 
 def _copy_blobs(folder: Path, target: Path, done: Salvaged) -> None:
@@ -184,7 +154,7 @@ def _copy_blobs(folder: Path, target: Path, done: Salvaged) -> None:
                 done.bad_blobs.append(path.name)
                 continue
             (target / path.parent.name).mkdir(mode=0o700, parents=True, exist_ok=True)
-            _copy(path, target / path.parent.name / path.name)
+            durable_io.copy(path, target / path.parent.name / path.name)
             done.blobs += 1
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
@@ -34,6 +34,9 @@ from ashep.journal.reader import (
     last_header,
     open_file,
 )
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
 
 
 class Sizes(NamedTuple):
@@ -187,17 +190,13 @@ class Journal:
         data, end = self._encode(entries)
         self._refusal = "an append did not come to its end"
         with anyio.CancelScope(shield=True):
-            await self._aside(partial(self._write, data, end, entries[-1].at), self._limiter)
+            await self._aside(partial(self._write, data, end, entries), self._limiter)
         self._refusal = None
-        self._note_begin(entries)
 
     def append_now(self, entries: Sequence[records.Entry]) -> None:
         """Do what `append` does in the calling thread."""
-        if not entries:
-            return
-        data, end = self._encode(entries)
-        self._write(data, end, entries[-1].at)
-        self._note_begin(entries)
+        if entries:
+            self._write(*self._encode(entries), entries)
 
     def close(self) -> None:
         """Close the file; the journal takes no more."""
@@ -213,7 +212,7 @@ class Journal:
         file, offset, seq, _ = self._position
         return data, Position(file, offset + len(data), seq + len(entries) + 1, data[-9:-1].decode())
 
-    def _write(self, data: bytes, end: Position, at: datetime) -> None:
+    def _write(self, data: bytes, end: Position, entries: Sequence[records.Entry]) -> None:
         try:
             self._reserve.see_to(len(data), plenty=2 * disk_limits.LOW_DISK)
             durable_io.write_all(self._file, data)
@@ -223,6 +222,7 @@ class Journal:
             if end.offset >= self.sizes.file:
                 # between two batches: what follows is numbered behind the new file's header
                 before, path = self._file, self.folder / file_name(self._position.seq + 1)
+                at = entries[-1].at
                 first = header(self.next_seq, at, self._position.file, self._digest.hexdigest())
                 self._file, self._position, self._digest = _headed(path, first)
                 os.close(before)
@@ -231,6 +231,8 @@ class Journal:
             self._refusal = f"writing failed ({error})"
             path = self.folder / self._position.file
             raise DiskFailed(f"writing {path} failed: {error}. {self._safe()}") from error
+        if self.begun is None and isinstance(first := entries[0].body, resources.JournalBegun):
+            self.begun = first
 
     def _safe(self) -> str:
         return (
@@ -238,30 +240,13 @@ class Journal:
             "Look after the disk (space, quota, permissions, health), then start ashep again."
         )
 
-    def _note_begin(self, entries: Sequence[records.Entry]) -> None:
-        first = entries[0].body
-        if self.begun is None and isinstance(first, resources.JournalBegun):
-            self.begun = first
-
-
-class Digest(Protocol):
-    """A hash that grows with its file."""
-
-    def update(self, data: bytes, /) -> None:
-        """Take more bytes."""
-        ...
-
-    def hexdigest(self) -> str:
-        """Give the hash of all bytes so far."""
-        ...
-
 
 class Tail(NamedTuple):
     """Where the next batch goes."""
 
     file: int
     position: Position
-    digest: Digest
+    digest: "HASH"
     """Of the bytes before it in its file."""
 
 

@@ -3,8 +3,6 @@
 from datetime import datetime
 from typing import Protocol
 
-# --- the clock ----------------------------------------------------------------------------------------------------
-
 
 class Clock(Protocol):
     """Time from outside of the core."""

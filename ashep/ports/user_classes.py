@@ -73,9 +73,8 @@ def load(dotted: str, port: type, project: Path) -> Callable[[Context], Any]:
         known = ", ".join(sorted(key for key, _ in inspect.getmembers(module, inspect.isclass)))
         raise NotUsable(f"the module {name} ({module.__file__}) has no class {attribute}; it has {known or 'none'}")
     if not inspect.isclass(found):
-        raise NotUsable(
-            f"{dotted} is no class, but {type(found).__name__}: expected a class that keeps {port.__name__}"
-        )
+        expected = f"expected a class that keeps {port.__name__}"
+        raise NotUsable(f"{dotted} is no class, but {type(found).__name__}: {expected}")
     if wrong := next(misfits(found, port), None):
         raise NotUsable(f"{dotted} is no {port.__name__} (ashep.ports.tracker): {wrong}")
     return found
@@ -186,10 +185,9 @@ def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
             given.bind(*arguments, **keywords)
         except TypeError as error:
             return f"cannot be called as the port's ({error})"
-    names = [parameter.name for parameter in list(given.parameters.values())[not bound :]]
-    takes_any = any(
-        parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in given.parameters.values()
-    )
+    listed = list(given.parameters.values())
+    names = [parameter.name for parameter in listed[not bound :]]
+    takes_any = any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in listed)
     if not takes_any and names[: len(parameters)] != [parameter.name for parameter in parameters]:
         return f"names its parameters {', '.join(names)}"
     return None
@@ -197,11 +195,8 @@ def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
 
 def _signature(wanted: Any) -> str:
     word = "async def" if inspect.iscoroutinefunction(wanted) else "def"
-    return re.sub(
-        r"\b(ashep|collections|datetime|typing)(\.\w+)*\.(?=\w)",
-        "",
-        f"`{word} {wanted.__name__}{inspect.signature(wanted)}`",
-    )
+    text = f"`{word} {wanted.__name__}{inspect.signature(wanted)}`"
+    return re.sub(r"\b(ashep|collections|datetime|typing)(\.\w+)*\.(?=\w)", "", text)
 
 
 # --- what comes from it -----------------------------------------------------------------------------------------------

@@ -46,9 +46,8 @@ class VerifyRequest:
         issue's text fails there as a rule: that is what the work is for.
         """
         own = {check.id for check in self.criteria.checks if passes_without_work(check)} - self.strangers
-        return {
-            result.check_id for result in found.results if result.fails and (result.cause or result.check_id in own)
-        }
+        failures = [result for result in found.results if result.fails]
+        return {result.check_id for result in failures if result.cause or result.check_id in own}
 
 
 class Verifier(Protocol):

@@ -86,13 +86,12 @@ def story_brief(world: World, flow: Flow) -> StoryBrief | None:
     if not path or policy is None:
         return None
     makers = (phase.max_visits for phase in policy.phases if phase.human is None and phase.makes)
-    files = flow.work.own.files if flow.work.own is not None else None
-    own = files is None or not (files.more or any(map(_steers, (*files.created, *files.modified, *files.deleted))))
-    return StoryBrief(path, next(makers, 1), world.settings.bmad.contexts, own)
-
-
-def _steers(path: str) -> bool:
-    return not {"_bmad", "bmad", ".claude", ".opencode"}.isdisjoint(path.split("/")[:-1])
+    files, is_unchanged = flow.work.own.files if flow.work.own is not None else None, True
+    if files is not None:
+        paths = (*files.created, *files.modified, *files.deleted)
+        folders = {folder for path in paths for folder in path.split("/")[:-1]}
+        is_unchanged = not files.more and folders.isdisjoint({"_bmad", "bmad", ".claude", ".opencode"})
+    return StoryBrief(path, next(makers, 1), world.settings.bmad.contexts, is_unchanged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +156,11 @@ def view(brief: Brief) -> dict[str, object]:
     rest = f"where you have a shell, {command} prints all of it"
     reports, left_out = _reports(brief)
     comments, older = _comments(brief, rest)
+    example: dict[str, object] = {"result": "success"}
+    if phase.verdicts:
+        example["verdict"] = phase.verdicts[0]
+    example["summary"] = "What was done or found, for the next agent and for people."
+    example["pointers"] = ["src/parser.py:42"]
     return {
         "run": _word(brief.run),
         "kind": brief.kind,
@@ -200,7 +204,7 @@ def view(brief: Brief) -> dict[str, object]:
         "wrong": Foreign(brief.wrong or "", 2_000),
         "transcript": Foreign(brief.transcript or "", 48_000, tail=True),
         "trailer": f"{TRAILER}: {_word(brief.run)}",
-        "example": _example(phase),
+        "example": json.dumps(example, indent=2, ensure_ascii=False),
     }
 
 
@@ -299,13 +303,3 @@ def _comments(brief: Brief, rest: str) -> tuple[list[Foreign], int]:
             break
         shown.append(made)
     return shown[::-1], len(brief.comments) - len(shown)
-
-
-def _example(phase: Phase) -> str:
-    """A valid outcome of this phase."""
-    example: dict[str, object] = {"result": "success"}
-    if phase.verdicts:
-        example["verdict"] = phase.verdicts[0]
-    example["summary"] = "What was done or found, for the next agent and for people."
-    example["pointers"] = ["src/parser.py:42"]
-    return json.dumps(example, indent=2, ensure_ascii=False)

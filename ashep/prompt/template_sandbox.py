@@ -75,10 +75,6 @@ class RenderBudget:
             raise Exhausted(f"a text of more than {LONGEST} characters cannot be put together")
         return between.join(words)
 
-    def concat(self, *values: object) -> str:
-        """What `~` does."""
-        return self.join(values)
-
 
 class _Compiled(BytecodeCache):
     """What templates were compiled to, by name and content: doing it again costs more than all else of a prompt.
@@ -122,7 +118,7 @@ class Language(SandboxedEnvironment):
             "fence": fences.fence,
             "join": budget.join,
         }
-        self.globals: dict[str, object] = {"ashep_use": budget.use, "ashep_concat": budget.concat}
+        self.globals: dict[str, object] = {"ashep_use": budget.use, "ashep_join": budget.join}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         if len(source) > LONGEST:
@@ -178,7 +174,7 @@ class _Meter(NodeTransformer):
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 -- jinja2 calls it by the node's name
         self.generic_visit(node)
-        return _call("ashep_concat", node.nodes, node.lineno)
+        return _call("ashep_join", [nodes.List(node.nodes, lineno=node.lineno)], node.lineno)
 
     def _body(self, node: nodes.For | nodes.Block | nodes.Template) -> nodes.Node:
         length = sum(len(data.data) for data in node.find_all(nodes.TemplateData))

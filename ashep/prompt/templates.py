@@ -65,9 +65,30 @@ Overrides = Path | Templates | None
 
 def render(brief: Brief, overrides: Overrides = None) -> str:
     """Write the prompt; raises `ConfigError` where a template of the user cannot be used."""
-    own = brief.phase.name + ENDING
-    is_own = brief.kind == "task" and brief.phase.name not in KINDS and _has(own, overrides)
-    return _render(brief, overrides, own if is_own else brief.kind + ENDING)
+    of_phase, name = brief.phase.name + ENDING, brief.kind + ENDING
+    if brief.kind == "task" and brief.phase.name not in KINDS and _has(of_phase, overrides):
+        name = of_phase
+    loader = _Loader(overrides)
+    language = Language(loader, Fences(brief.secret, f"{brief.run}\n{brief.kind}"))
+    variables = view(brief)
+
+    def part(template: str) -> str:
+        return language.get_template(template).render(variables)
+
+    try:
+        text = part(name)
+        if "_header.md.j2" not in loader.used:
+            text = part("_header.md.j2") + "\n" + text
+        if brief.kind in TOLD and "_found.md.j2" not in loader.used:
+            found = part("_found.md.j2")
+            text = text.rstrip("\n") + "\n\n" + found if found.strip() else text
+        if "_contract.md.j2" not in loader.used:
+            text = text.rstrip("\n") + "\n\n" + part("_contract.md.j2")
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever a template can raise, its author is to be told
+        raise explained(error, str(_folder(overrides) / name)) from error
+    return on_lines(text).strip("\n") + "\n"
 
 
 def compiled(name: str, overrides: Overrides) -> None:
@@ -76,7 +97,7 @@ def compiled(name: str, overrides: Overrides) -> None:
         Language(_Loader(overrides), Fences("", "")).get_template(name)
     except ConfigError:
         raise
-    except Exception as error:  # as in _render
+    except Exception as error:  # as in `render`
         raise explained(error, str(_folder(overrides) / name)) from error
 
 
@@ -145,23 +166,3 @@ def _read(file: Path, folder: Path) -> str:
         raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from error
     except UnicodeDecodeError as error:
         raise ConfigError("is not UTF-8", file=file) from error
-
-
-def _render(brief: Brief, overrides: Overrides, name: str) -> str:
-    loader = _Loader(overrides)
-    language = Language(loader, Fences(brief.secret, f"{brief.run}\n{brief.kind}"))
-    variables = view(brief)
-    try:
-        text = language.get_template(name).render(variables)
-        if "_header.md.j2" not in loader.used:
-            text = language.get_template("_header.md.j2").render(variables) + "\n" + text
-        if brief.kind in TOLD and "_found.md.j2" not in loader.used:
-            found = language.get_template("_found.md.j2").render(variables)
-            text = text.rstrip("\n") + "\n\n" + found if found.strip() else text
-        if "_contract.md.j2" not in loader.used:
-            text = text.rstrip("\n") + "\n\n" + language.get_template("_contract.md.j2").render(variables)
-    except ConfigError:
-        raise
-    except Exception as error:  # whatever a template can raise, its author is to be told
-        raise explained(error, str(_folder(overrides) / name)) from error
-    return on_lines(text).strip("\n") + "\n"

@@ -98,14 +98,7 @@ def verification(flow: Flow) -> types.VerificationJson | None:
 
 def looked_into(flow: Flow) -> list[types.LookedIntoJson]:
     """Give the verifications of the work, the oldest first."""
-    return [
-        {
-            "at": format_time(proof.at), "status": proof.status, "branch": proof.branch, "commit": proof.commit,
-            "tree": proof.tree, "criteria": proof.criteria, "passed": proof.passed, "failed": proof.failed,
-            "skipped": proof.skipped, "failures": [*proof.failures],
-        }
-        for proof in flow.work.proofs
-    ]  # fmt: skip
+    return [{**types.LookedIntoJson(**asdict(proof)), "at": format_time(proof.at)} for proof in flow.work.proofs]
 
 
 def landing(flow: Flow) -> types.LandingJson | None:

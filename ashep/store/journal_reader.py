@@ -7,8 +7,6 @@ from ashep.core.state.world import World
 from ashep.journal.reader import Position, ReadBatch, Scan, base, batches, begun, holds, last_header
 from ashep.journal.snapshots import newest
 
-Place = tuple[str, int, int, str]
-
 
 class JournalView:
     """A journal as it ended when this was made; a torn tail is not looked at. Raises `JournalDamaged`."""
@@ -23,14 +21,14 @@ class JournalView:
         self.position: Position = scan.position
         self.begins: int = base(folder).seq
 
-    def holds(self, position: Place, /) -> bool:
+    def holds(self, position: Position, /) -> bool:
         """Say whether the journal goes on from this position."""
-        return holds(self._folder, Position(*position))
+        return holds(self._folder, position)
 
-    def batches(self, after: Place, /) -> Iterator[ReadBatch]:
+    def batches(self, after: Position, /) -> Iterator[ReadBatch]:
         """Give the durable batches behind a position."""
-        return batches(self._folder, Position(*after))
+        return batches(self._folder, after)
 
-    def known(self, until: Place, /) -> tuple[World, Position]:
+    def known(self, until: Position, /) -> tuple[World, Position]:
         """Give the World of the newest good snapshot not behind a position, or that of the beginning."""
-        return newest(self._folder.parent, Position(*until))
+        return newest(self._folder.parent, until)

@@ -9,11 +9,8 @@ from ashep.core.state import providers
 from ashep.core.state.indexes import turn
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
+from ashep.journal.reader import START, Position
 
-Position = tuple[str, int, int, str]
-"""A place in the journal: file, offset, last sequence number, checksum of the last line."""
-
-NOWHERE: Position = ("", 0, 0, "")
 CHUNK = 1000
 """Entries that are written at a time while the database catches up, so that memory stays flat."""
 
@@ -78,37 +75,36 @@ class Drawing:
         """Give the entries, some at a time."""
         entries: list[records.Entry] = []
         passed = 0
-        for end, batch in self._source.batches(min(self._after, self._known, key=lambda position: position[2])):
-            if end[2] > self._until[2]:
+        for end, batch in self._source.batches(min(self._after, self._known, key=lambda position: position.seq)):
+            if end.seq > self._until.seq:
                 break
-            if end[2] > self._known[2]:
+            if end.seq > self._known.seq:
                 for entry in batch:
                     self._world = evolve(self._world, entry)
-            if end[2] > self._after[2]:
-                self._touch(batch)
+            if end.seq > self._after.seq:
+                for entry in batch:
+                    self._touch(entry.body)
                 entries += batch
             passed += len(batch)
             if passed >= CHUNK:
-                progress(end[2], self._until[2])
+                progress(end.seq, self._until.seq)
                 if entries:
                     yield entries
                 entries, passed = [], 0
         if entries:
             yield entries
 
-    def _touch(self, batch: Iterable[records.Entry]) -> None:
-        for entry in batch:
-            body = entry.body
-            is_timer = isinstance(body, resources.TimerDue)
-            timer, issue = split_timer(body.key) if is_timer else ("", getattr(body, "issue", None))
-            if timer in (providers.TIMER, providers.PROOF) or (issue is None and isinstance(body, EVERYWHERE)):
-                self._everywhere = True
-            elif issue is not None:
-                self._issues.add(issue)
+    def _touch(self, body: object) -> None:
+        is_timer = isinstance(body, resources.TimerDue)
+        timer, issue = split_timer(body.key) if is_timer else ("", getattr(body, "issue", None))
+        if timer in (providers.TIMER, providers.PROOF) or (issue is None and isinstance(body, EVERYWHERE)):
+            self._everywhere = True
+        elif issue is not None:
+            self._issues.add(issue)
 
     def end(self) -> tuple[World, Iterable[str]]:
         """Give the World at the end, once `chunks` has come there, and the issues that may be shown otherwise now."""
-        if self._after == NOWHERE:  # of some of them nothing else may be left
+        if self._after == START:  # of some of them nothing else may be left
             return self._world, list(self._world.flows)
         touched = self._issues.union(self._world.indexes.unclosed) if self._everywhere else self._issues
         if turn(self._world.indexes) != self._turn:  # the others wait behind somebody else

@@ -10,6 +10,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ import anyio
 from anyio import to_thread
 
 from ashep.core.state.world import World
-from ashep.store.projection import JournalSource, Position
+from ashep.journal.reader import Position
+from ashep.store.projection import JournalSource
 
 if TYPE_CHECKING:
     from ashep.store.writer import Store
@@ -102,7 +104,13 @@ class Follower:
         error: Exception | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._tell)
-            error = await self._attempt(*latest)
+            try:
+                run = partial(to_thread.run_sync, limiter=self._limiter, abandon_on_cancel=True)
+                await run(self._catch_up, *latest)
+            except _GivenUpError:
+                pass
+            except Exception as failure:  # whatever it is: pictures must not stop the work that they are of
+                error = failure
             group.cancel_scope.cancel()
         if error is None:
             return True
@@ -110,15 +118,6 @@ class Follower:
         await to_thread.run_sync(self._close, limiter=self._limiter)
         self._news.set()
         return False
-
-    async def _attempt(self, position: Position, world: World) -> Exception | None:
-        try:
-            await to_thread.run_sync(self._catch_up, position, world, limiter=self._limiter, abandon_on_cancel=True)
-        except _GivenUpError:
-            return None
-        except Exception as error:  # whatever it is: pictures must not stop the work that they are of
-            return error
-        return None
 
     async def _tell(self) -> None:
         while True:
@@ -140,9 +139,8 @@ class Follower:
                 self._store = None
                 self._report(f"{self._state}: somebody deleted or replaced ashep.db or runs.jsonl")
             if self._store is None:
-                self._store = _database().open(
-                    self._state, self._source, world, until=position, progress=self._progress
-                )
+                opened = partial(_database().open, until=position, progress=self._progress)
+                self._store = opened(self._state, self._source, world)
                 if self._store.redrawn:
                     self._report(f"{self._state}: the database was drawn anew: {self._store.redrawn}")
             self._store.catch_up(self._source, position, world)

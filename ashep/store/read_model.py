@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal.lock import Holder, holder
-from ashep.store.sqlite_reader import NAME, VERSION, is_behind, open_read_only
+from ashep.store.sqlite_reader import NAME, VERSION, drawn_end, is_behind, journal_end, open_read_only, read_meta
 
 if TYPE_CHECKING:
     from ashep.store import row_types
@@ -51,7 +51,7 @@ def open_read_model(state: Path, say: Callable[[str], None], patience: float = L
     daemon = holder(state)
     if daemon is not None:
         behind = not _drawn_soon(state, patience)
-        if (version := _meta(state).get("version", VERSION)) != VERSION:
+        if (version := read_meta(state).get("version", VERSION)) != VERSION:
             why = f"{state / NAME} is of version {version}, and this ashep reads {VERSION}"
             raise AshepError(
                 f"{why}: restart the daemon that runs here; where it has just begun, wait until it has drawn"
@@ -84,32 +84,15 @@ def _opened(folder: Path, daemon: Holder | None, behind: bool) -> Generator[Read
             raise AshepError(f"{folder / NAME} cannot be read: {error}; if it stays so, {remedy}") from error
 
 
-def _meta(state: Path) -> dict[str, str]:
-    try:
-        with closing(open_read_only(state)) as database:
-            return {row["key"]: str(row["value"]) for row in database.execute("SELECT key, value FROM meta")}
-    except sqlite3.Error:
-        return {}
-
-
 def _drawn_soon(state: Path, patience: float) -> bool:
     """Wait until the daemon has drawn up to where its journal ends now; False: it takes longer."""
-    files = sorted(path for path in (state / "journal").glob("*.jsonl") if path.stem.isdecimal())
-    if not files:
-        return True
-    end = (files[-1].name, files[-1].stat().st_size)
+    end = journal_end(state)
     until = time.monotonic() + patience  # noqa: TID251 - for people, outside of everything that is replayed
-    while _position(state) < end:
+    while end[0] and drawn_end(read_meta(state)) < end:
         if time.monotonic() > until:  # noqa: TID251 - as above
             return False
         time.sleep(0.02)  # noqa: TID251 - as above
     return True
-
-
-def _position(state: Path) -> tuple[str, int]:
-    """Say up to where the picture is drawn: names of the journal's files sort as their numbers do."""
-    known = _meta(state)
-    return known.get("file", ""), int(known.get("offset", -1))
 
 
 # --- drawing ------------------------------------------------------------------------------------------------------
@@ -118,6 +101,9 @@ def _position(state: Path) -> tuple[str, int]:
 def _draw(state: Path, scratch: Path, say: Callable[[str], None]) -> Path:
     """Draw a picture of the journal in a folder of its own; give that folder."""
     import threading
+
+    from ashep.store.journal_reader import JournalView
+    from ashep.store.writer import Store
 
     told = threading.Timer(_SILENCE, say, ["drawing the picture of the journal anew; this can take a while"])
     told.daemon = True
@@ -129,24 +115,16 @@ def _draw(state: Path, scratch: Path, say: Callable[[str], None]) -> Path:
             if (state / NAME).exists():
                 with closing(open_read_only(state)) as before, closing(sqlite3.connect(folder / NAME)) as after:
                     before.backup(after)
-        _catch_up(state, folder)
+        Store.open(folder, JournalView(state / "journal")).close()
     except OSError as error:
         raise DiskFailed(f"the picture of the journal cannot be drawn in {scratch}: {error}") from error
-    finally:
-        told.cancel()
-    return folder
-
-
-def _catch_up(state: Path, folder: Path) -> None:
-    from ashep.store.journal_reader import JournalView
-    from ashep.store.writer import Store
-
-    try:
-        Store.open(folder, JournalView(state / "journal")).close()
-    except (AshepError, OSError):
+    except AshepError:
         raise
     except Exception as error:  # the store's own library has errors of its own; only the picture is concerned
         raise AshepError(f"the picture of the journal in {state} cannot be drawn: {error}") from error
+    finally:
+        told.cancel()
+    return folder
 
 
 def _put_in_place(drawn: Path, state: Path) -> bool:

@@ -95,8 +95,6 @@ ALL: tuple[Table, ...] = (META, FACTS, RUNS, ISSUES)
 
 _NOBODYS_BUSINESS = frozenset({"secret"})  # what `body` leaves out of a `JournalBegun`
 
-_NOTHING = frozenset[str]()
-
 
 def fact_row(entry: Entry) -> Row:
     """Make the row of an entry."""
@@ -104,7 +102,7 @@ def fact_row(entry: Entry) -> Row:
     kind = "command" if isinstance(body, Command) else "decision" if isinstance(body, DECISIONS) else "fact"
     return {
         "seq": entry.seq, "at": format_time(entry.at), "kind": kind, "type": type(body).__name__,
-        "body": body_text(entry, _NOBODYS_BUSINESS if isinstance(body, JournalBegun) else _NOTHING),
+        "body": body_text(entry, _NOBODYS_BUSINESS if isinstance(body, JournalBegun) else frozenset()),
         "issue": getattr(body, "issue", None), "run": run_of(entry),
     }  # fmt: skip
 
@@ -187,18 +185,17 @@ def repository_json(world: World) -> str:
 def runners_json(world: World) -> str:
     """Give what is known of each runner that was looked at, OpenCode's first; null before one was."""
     names = sorted(world.seen, key=lambda name: (name != OPENCODE, name))
-    return as_json([_of_runner(world, name) for name in names]) if names else "null"
-
-
-def _of_runner(world: World, name: str) -> types.RunnerStandsJson:
-    server, sight = world.servers[name], world.seen[name]
-    return {
-        "runner": name, "state": sight.state, "detail": sight.detail if sight.state != "up" else "",
-        "since": time_or_none(server.since if sight.state == "up" else server.away), "failures": server.failures,
-        "start_after": time_or_none(server.start_after),
-        "recycling": server.recycling.why if server.recycling else None, "replaced": sight.replaced,
-        "tracker_replaced": world.tracker.replaced if world.tracker else "",
-    }  # fmt: skip
+    rows: list[types.RunnerStandsJson] = [
+        {
+            "runner": name, "state": sight.state, "detail": sight.detail if sight.state != "up" else "",
+            "since": time_or_none(server.since if sight.state == "up" else server.away), "failures": server.failures,
+            "start_after": time_or_none(server.start_after),
+            "recycling": server.recycling.why if server.recycling else None, "replaced": sight.replaced,
+            "tracker_replaced": world.tracker.replaced if world.tracker else "",
+        }
+        for name, server, sight in ((name, world.servers[name], world.seen[name]) for name in names)
+    ]  # fmt: skip
+    return as_json(rows) if rows else "null"
 
 
 def outages_json(world: World) -> str:

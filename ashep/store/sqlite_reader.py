@@ -1,6 +1,7 @@
 """Reader of the database, with the standard library alone: importing sqlmodel would cost a command most of a second."""
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -27,20 +28,31 @@ def open_read_only(state: Path) -> sqlite3.Connection:
     return connection
 
 
+def read_meta(state: Path) -> dict[str, str]:
+    """Read of what the database is a picture; nothing where it is missing or unreadable."""
+    try:
+        with closing(open_read_only(state)) as database:
+            return {row["key"]: str(row["value"]) for row in database.execute("SELECT key, value FROM meta")}
+    except sqlite3.Error:
+        return {}
+
+
+def drawn_end(known: Mapping[str, str]) -> tuple[str, int]:
+    """Say up to where the database is drawn: names of the journal's files sort as their numbers do."""
+    return known.get("file", ""), int(known.get("offset", -1))
+
+
+def journal_end(state: Path) -> tuple[str, int]:
+    """Say where the journal ends now: its last file, empty where there is none, and how long that is."""
+    last = max((path for path in (state / "journal").glob("*.jsonl") if path.stem.isdecimal()), default=None)
+    return (last.name, last.stat().st_size) if last is not None else ("", 0)
+
+
 def is_behind(state: Path) -> bool:
     """Say whether the database is missing, unreadable, of another version, or not drawn up to the journal's end.
 
     Beside a running daemon True is usual for a fraction of a second after each batch. Where none runs, True means that
     the last one was killed; the next one catches up.
     """
-    files = sorted(path for path in (state / "journal").glob("*.jsonl") if path.stem.isdecimal())
-    try:
-        with closing(open_read_only(state)) as connection:
-            rows = connection.execute(
-                "SELECT key, value FROM meta WHERE key IN ('file', 'offset', 'version')"
-            ).fetchall()
-    except sqlite3.Error:
-        return True
-    known = {row["key"]: row["value"] for row in rows}
-    end = (files[-1].name, str(files[-1].stat().st_size)) if files else ("", "0")
-    return (known.get("file"), known.get("offset"), known.get("version")) != (*end, VERSION)
+    known = read_meta(state)
+    return known.get("version") != VERSION or drawn_end(known) != journal_end(state)

@@ -24,8 +24,9 @@ from ashep.core.runs.run_record import RunRecord, Tally, changes_what_is_over, r
 from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import Pauses
 from ashep.core.state.world import World
+from ashep.journal.reader import START, Position
 from ashep.store.issue_row import Row, issue_row
-from ashep.store.projection import CHUNK, NOWHERE, Drawing, JournalSource, Position, Progress
+from ashep.store.projection import CHUNK, Drawing, JournalSource, Progress
 from ashep.store.schema import (
     ALL,
     FACTS,
@@ -103,7 +104,7 @@ class Store:
         self._engine, self._log, self._progress = engine, runs, progress
         self._db: Connection = engine.connect()
         self._tallies: dict[str, Tally] = {}
-        self._position, self._turn = NOWHERE, ""
+        self._position, self._turn = START, ""
         self._path = Path(engine.url.database or "")
         self._file = _found(self._path, by_size=False)
         self._begins = 0
@@ -154,7 +155,7 @@ class Store:
         begins = source.begins
         if begins > self._begins:
             self._forget(begins)
-        if until[2] <= self._position[2]:
+        if until.seq <= self._position.seq:
             return
         ended: list[str] = []
         drawing = Drawing(source, self._position, until, world, self._turn)
@@ -324,7 +325,7 @@ def _meta(db: Connection) -> dict[str, str]:
 
 
 def _position(meta: dict[str, str]) -> Position:
-    return meta["file"], int(meta["offset"]), int(meta["seq"]), meta["crc"]
+    return Position(meta["file"], int(meta["offset"]), int(meta["seq"]), meta["crc"])
 
 
 def _reason(path: Path, source: JournalSource) -> str:
@@ -346,10 +347,10 @@ def _reason(path: Path, source: JournalSource) -> str:
         return f"it could not be read: {error}"
     finally:
         engine.dispose()
-    if position[2] > source.position[2]:
-        return f"it held records up to {position[2]}, but the journal ends at {source.position[2]}"
+    if position.seq > source.position.seq:
+        return f"it held records up to {position.seq}, but the journal ends at {source.position.seq}"
     # behind the last entry there is its batch's commit, and where the next file was begun that one's header
-    if missing or (last and last not in (position[2] - 1, position[2] - 2)):
+    if missing or (last and last not in (position.seq - 1, position.seq - 2)):
         return f"it was incomplete: {', '.join(sorted(missing)) or 'facts'}"
     if (meta["instance"] or source.instance or "") != (source.instance or "") or not source.holds(position):
         return "it was of another journal"

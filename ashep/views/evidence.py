@@ -127,15 +127,12 @@ def lines(told: json_types.EvidenceJson) -> list[str]:
         said.append(f"  of the git tree {verification['tree']}, commit {verification['commit']}{sandbox}")
         if verification["changed"] is False:
             said.append("  the work changes nothing: its tree is that of its base")
-        said += [f"  {_check(one, verification['waived'])}" for one in verification["checks"]]
+        for one in verification["checks"]:
+            let_pass = " (a person let it pass)" if one["check_id"] in verification["waived"] else ""
+            nothing = " (it passed before any work, too)" if one["proves_nothing"] else ""
+            nothing = f" (it {blame(one)}: no work is to blame)" if one["on_base"] else nothing
+            said.append(f"  {one['check_id']}: {one['status']}{let_pass}{nothing}: {one['message']}")
         said += [f"    {line}" for line in (verification["log"] or "").splitlines()]
     said += [f"its work touches: {', '.join(told['flags'])}"] if told["flags"] else []
     way = landing(told["landing"])
     return [*said, f"its work {way}"] if way else said
-
-
-def _check(one: row_types.CheckJson, waived: list[str]) -> str:
-    let_pass = " (a person let it pass)" if one["check_id"] in waived else ""
-    nothing = " (it passed before any work, too)" if one["proves_nothing"] else ""
-    nothing = f" (it {blame(one)}: no work is to blame)" if one["on_base"] else nothing
-    return f"{one['check_id']}: {one['status']}{let_pass}{nothing}: {one['message']}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ashep.core.analysis.policy_diff import Compared, Count, Fork, Totals, totals
+from ashep.core.analysis.policy_diff import Compared, Count, Fork, totals
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts.records import Entry, to_json
 from ashep.core.facts.vocabulary import Fact
@@ -69,27 +69,24 @@ def words(fact: Fact | None, fork: Fork) -> str:
 
 def as_json(found: Sequence[Compared], *, strict: bool, covers: int, refused: Sequence[Data] = ()) -> Data:
     """Give all of it as plain JSON data; `refused`: why no daemon would work so."""
+    told = totals(found)
     return {
         "strict": strict,
         "covers": covers,
         "findings": [*refused],
-        "totals": _totals(totals(found)),
-        "issues": [_issue(one) for one in found],
-    }
-
-
-def _totals(told: Totals) -> Data:
-    return {
-        "issues": sum(told.verdicts.values()),
-        **{verdict: told.verdicts[verdict] for verdict in VERDICTS},
-        "unbounded": told.unbounded,
-        "assumed": told.assumed,
-        "runs": _spread(told.recorded.runs, told.least.runs, told.most.runs),
-        "questions": _spread(told.recorded.questions, told.least.questions, told.most.questions),
-        "ends": {
-            name: {state: ends[state] for state in STATES if ends[state]}
-            for name, ends in zip(("recorded", "other"), told.ends, strict=True)
+        "totals": {
+            "issues": sum(told.verdicts.values()),
+            **{verdict: told.verdicts[verdict] for verdict in VERDICTS},
+            "unbounded": told.unbounded,
+            "assumed": told.assumed,
+            "runs": _spread(told.recorded.runs, told.least.runs, told.most.runs),
+            "questions": _spread(told.recorded.questions, told.least.questions, told.most.questions),
+            "ends": {
+                name: {state: ends[state] for state in STATES if ends[state]}
+                for name, ends in zip(("recorded", "other"), told.ends, strict=True)
+            },
         },
+        "issues": [_issue(one) for one in found],
     }
 
 
@@ -99,32 +96,24 @@ def _spread(recorded: int, least: int, most: int | None) -> Data:
 
 
 def _issue(one: Compared) -> Data:
-    most = one.most or (None, None)
+    most, fork, unknown = one.most or (None, None), one.fork, one.unknown
     return {
         "issue": one.issue,
         "title": one.title,
         "verdict": one.verdict,
         "policy": {"recorded": one.policy[0], "other": one.policy[1]},
-        "differs": _fork(one.fork) if one.fork else None,
-        "unknown": {"seq": one.unknown.seq, "needs": one.unknown.needs, "why": one.unknown.why}
-        if one.unknown
-        else None,
+        "differs": fork and {
+            "seq": fork.seq, "recorded": _fact(fork.recorded, fork), "other": _fact(fork.other, fork),
+            "why": fork.why or None,
+        },
+        "unknown": unknown and {"seq": unknown.seq, "needs": unknown.needs, "why": unknown.why},
         "ends": {"recorded": one.ends[0], "other": one.ends[1]},
         "runs": _spread(one.recorded.runs, one.least.runs, most[0]),
         "questions": _spread(one.recorded.questions, one.least.questions, most[1]),
         "beyond": one.beyond._asdict(),
         "rests_on": [*one.rests_on],
         "last": one.last,
-    }
-
-
-def _fork(fork: Fork) -> Data:
-    return {
-        "seq": fork.seq,
-        "recorded": _fact(fork.recorded, fork),
-        "other": _fact(fork.other, fork),
-        "why": fork.why or None,
-    }
+    }  # fmt: skip
 
 
 def _fact(fact: Fact | None, fork: Fork) -> Data | None:
@@ -139,24 +128,18 @@ def _fact(fact: Fact | None, fork: Fork) -> Data | None:
 
 def rows(found: Iterable[Compared]) -> list[list[str]]:
     """Give a row for each issue that is not the same."""
-    return [_row(one, one.fork) for one in found if one.fork is not None]
-
-
-def _row(one: Compared, fork: Fork) -> list[str]:
-    most = one.most or (None, None)
-    other = words(fork.other, fork)
-    if fork.why:
-        other = fork.why if fork.other is None else f"{other}; {fork.why}"
-    return [
-        one.issue,
-        one.verdict,
-        f"#{fork.seq}",
-        f"{one.recorded.runs} → {_from_to(one.least.runs, most[0])}",
-        f"{one.recorded.questions} → {_from_to(one.least.questions, most[1])}",
-        words(fork.recorded, fork),
-        other,
-        f"{one.unknown.needs}: {one.unknown.why}" if one.unknown is not None else "",
-    ]
+    rows = list[list[str]]()
+    for one, fork in ((one, one.fork) for one in found if one.fork is not None):
+        runs, questions = one.most or (None, None)
+        other = words(fork.other, fork)
+        if fork.why:
+            other = fork.why if fork.other is None else f"{other}; {fork.why}"
+        rows.append([
+            one.issue, one.verdict, f"#{fork.seq}", f"{one.recorded.runs} → {_from_to(one.least.runs, runs)}",
+            f"{one.recorded.questions} → {_from_to(one.least.questions, questions)}", words(fork.recorded, fork),
+            other, f"{one.unknown.needs}: {one.unknown.why}" if one.unknown is not None else "",
+        ])  # fmt: skip
+    return rows
 
 
 def _from_to(least: int, most: int | None) -> str:

@@ -84,29 +84,26 @@ def picture(
         arrows.setdefault((edge.source, edge.target, edge.kind), []).append(edge.move)
     found = list(findings)
     asks = {source for source, _, kind in arrows if kind == "answer"}  # a person may be an agent of the registry, too
-    boxes = [_box(name, needs, human or name in asks, found, issues) for name, needs, human in phases]
+    boxes = list[GraphNode]()
+    for phase, needs, human in phases:
+        own = [finding for finding in found if finding.phase == phase]
+        kind, count = "human" if human or phase in asks else "agent", None if issues is None else issues.get(phase, 0)
+        boxes.append(GraphNode(phase, kind, needs, count, _codes(own), _worst(own)))
     targets = {target for _, target, _ in arrows}
     ends = [end for end in ENDS if end in targets]
     boxes += [GraphNode(end, "end", (), None if issues is None or end == "ask" else issues.get(end, 0)) for end in ends]
-    drawn = [_arrow(*ends, tuple(dict.fromkeys(moves)), found) for ends, moves in arrows.items()]
-    return PolicyGraph(name, tuple(boxes), tuple(drawn), tuple(map(_told, found)))
-
-
-def _box(
-    name: str, needs: tuple[str, ...], human: bool, findings: list[Defect], issues: Mapping[str, int] | None
-) -> GraphNode:
-    own = [finding for finding in findings if finding.phase == name]
-    count = None if issues is None else issues.get(name, 0)
-    return GraphNode(name, "human" if human else "agent", needs, count, _codes(own), _worst(own))
-
-
-def _arrow(source: str, target: str, kind: str, moves: tuple[str, ...], findings: list[Defect]) -> Arrow:
-    words = {"deadline": "on_deadline"}
-    keys = {words.get(move, move) for move in moves}
-    own = [
-        finding for finding in findings if finding.phase == source and finding.key_path and finding.key_path[-1] in keys
+    drawn = list[Arrow]()
+    for (source, target, kind), moves in arrows.items():
+        keys = {"on_deadline" if move == "deadline" else move for move in moves}
+        defects = [
+            defect for defect in found if defect.phase == source and defect.key_path and defect.key_path[-1] in keys
+        ]
+        drawn.append(Arrow(source, target, kind, tuple(dict.fromkeys(moves)), _worst(defects), _codes(defects)))
+    rows: list[json_types.FindingJson] = [
+        {"code": defect.code, "severity": defect.severity, "phase": defect.phase, "message": defect.message}
+        for defect in found
     ]
-    return Arrow(source, target, kind, moves, _worst(own), _codes(own))
+    return PolicyGraph(name, tuple(boxes), tuple(drawn), tuple(rows))
 
 
 def _codes(findings: Iterable[Defect]) -> tuple[str, ...]:
@@ -116,10 +113,6 @@ def _codes(findings: Iterable[Defect]) -> tuple[str, ...]:
 def _worst(findings: Collection[Defect]) -> Severity | None:
     marks: list[Severity] = [finding.severity for finding in findings]
     return "error" if "error" in marks else marks[0] if marks else None
-
-
-def _told(finding: Defect) -> json_types.FindingJson:
-    return {"code": finding.code, "severity": finding.severity, "phase": finding.phase, "message": finding.message}
 
 
 def stands(database: Database | None, policy: str) -> dict[str, dict[json_types.State, int]]:

@@ -8,7 +8,8 @@ from __future__ import annotations  # the types bring pydantic along, for which 
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,9 @@ _GOES_ON = ("RunPlanned", "IssueHeld", "RetryScheduled", "RunWithdrawn", "Effect
 """What may say why an issue runs or waits: the newest of them does."""
 
 _RUNNER_AWAY = "runner_"
+_REFUSALS = {
+    "limited": "takes no more", "down": "does not answer as it should", "unauthorized": "refuses our credentials"
+}  # fmt: skip
 
 
 def default_since(database: Database | None, now: datetime) -> str:
@@ -91,7 +95,11 @@ def report(database: Database | None, since: str, now: datetime, journal: str = 
         "findings": [*_findings(rows)],
         "notices": [*_notices(rows)],
     }
-    told["closes"] = _closes(closed, issues)
+    # what ashep closed, by the proof that there was of it; what somebody else closed is none of these
+    named = {line["issue"] for line in closed}
+    ours = (body for row, body in issues if row["issue"] in named and row["code"] == "shepherd")
+    for kind in (evidence.kind_of(body.get("verification")) for body in ours):
+        told["closes"][kind] += 1
     return told
 
 
@@ -112,15 +120,13 @@ _HAPPENED = (
 
 def _first(database: Database, since: str) -> int:
     """Give the first number at or after a time: times of the journal never go back."""
-    low, high = 0, (database.execute("SELECT max(seq) AS seq FROM facts").fetchone()["seq"] or 0) + 1
-    while low < high:
-        middle = (low + high) // 2
-        row = database.execute("SELECT at FROM facts WHERE seq >= ? ORDER BY seq LIMIT 1", [middle]).fetchone()
-        if row is None or row["at"] >= since:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+
+    def time_of(seq: int) -> str:
+        row = database.execute("SELECT at FROM facts WHERE seq >= ? ORDER BY seq LIMIT 1", [seq]).fetchone()
+        return since if row is None else row["at"]
+
+    last = database.execute("SELECT max(seq) AS seq FROM facts").fetchone()["seq"] or 0
+    return bisect_left(range(last + 1), since, key=time_of)
 
 
 def _newest(database: Database, issue: str, kinds: tuple[str, ...], before: int | None = None) -> Data | None:
@@ -144,22 +150,12 @@ def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]
         if (decided := _newest(database, issue, ("IssueFinished",), row["seq"])) is not None:
             said, seqs = decided["body"]["why"], [*seqs, decided["seq"]]
         shown: row_types.IssueBodyJson = json.loads(issues[issue]["body"])
-        found, way = (
-            evidence.in_short(evidence.counted(shown.get("verification"))),
-            evidence.landing(shown.get("landing")),
-        )
+        found = evidence.in_short(evidence.counted(shown.get("verification")))
+        way = evidence.landing(shown.get("landing"))
         work = [_newest(database, issue, (kind,), row["seq"]) for kind in _WORK]
         seqs += [fact["seq"] for fact in work if fact is not None]
         text = "; ".join(filter(None, (f"{head}: closed: {said}", found, way and f"its work {way}")))
         yield _line(text, *seqs, issue=issue, at=row["at"])
-
-
-def _closes(lines: Iterable[json_types.LineJson], issues: Issues) -> dict[str, int]:
-    """Count what ashep closed by the proof that there was of it; what somebody else closed is none of these."""
-    told = {line["issue"] for line in lines}
-    ours = (body for row, body in issues if row["issue"] in told and row["code"] == "shepherd")
-    kinds = [evidence.kind_of(body.get("verification")) for body in ours]
-    return {kind: kinds.count(kind) for kind in evidence.KINDS}
 
 
 def _limits(rows: list[Data]) -> Iterator[json_types.LineJson]:
@@ -169,25 +165,21 @@ def _limits(rows: list[Data]) -> Iterator[json_types.LineJson]:
             end = f" (until {local(until)})" if until else ""
             yield _line(row["body"]["why"] + end, row["seq"], issue=row["body"].get("issue"), at=row["at"])
         if row["type"] in ("ProviderRefused", "ProviderRecovered"):
-            yield _line(_provider(row["body"]), row["seq"], at=row["at"])
-
-
-def _provider(body: Data) -> str:
-    name = body["provider"] or "the provider"
-    if "kind" not in body:
-        return f"{name} takes again what it is asked ({body['why']})"
-    words = {
-        "limited": "takes no more",
-        "down": "does not answer as it should",
-        "unauthorized": "refuses our credentials",
-    }
-    end = f" until {local(body['until'])}" if body["until"] else ""
-    return f"{name} {words[body['kind']]}{end}: {body['why']}"
+            body, text = row["body"], f"takes again what it is asked ({row['body']['why']})"
+            if row["type"] == "ProviderRefused":
+                end = f" until {local(body['until'])}" if body["until"] else ""
+                text = f"{_REFUSALS[body['kind']]}{end}: {body['why']}"
+            yield _line(f"{body['provider'] or 'the provider'} {text}", row["seq"], at=row["at"])
 
 
 def _servers(database: Database, rows: list[Data]) -> Iterator[json_types.LineJson]:
-    first = rows[0]["seq"] if rows else 0
-    instances, started = _lives_before(database, first), _daemon_before(database, first)
+    first = [rows[0]["seq"] if rows else 0]
+    query = "SELECT body FROM facts WHERE type = 'RunnerSeen' AND seq < ? ORDER BY seq"
+    bodies = (json.loads(row["body"]) for row in database.execute(query, first))
+    instances = {_runner(body): body["instance"] for body in bodies if body.get("instance")}  # the last of each runner
+    query = "SELECT type, body FROM facts WHERE type IN ('DaemonStarted', 'DaemonStopped') AND seq < ?"
+    last = database.execute(f"{query} ORDER BY seq DESC LIMIT 1", first).fetchone()
+    started = f"process {json.loads(last['body'])['pid']}" if last and last["type"] == "DaemonStarted" else ""
     newest = next((row for row in reversed(rows) if row["type"] == "RepositorySeen"), None)
     for row in rows:
         body, seq, at = row["body"], row["seq"], row["at"]
@@ -227,20 +219,6 @@ def _servers(database: Database, rows: list[Data]) -> Iterator[json_types.LineJs
 
 def _runner(body: Data) -> str:
     return spoken(body.get("runner", OPENCODE))
-
-
-def _lives_before(database: Database, seq: int) -> dict[str, str]:
-    """Which life of each runner answered last, by its name for people."""
-    query = "SELECT body FROM facts WHERE type = 'RunnerSeen' AND seq < ? ORDER BY seq"
-    bodies = (json.loads(row["body"]) for row in database.execute(query, [seq]))
-    return {_runner(body): body["instance"] for body in bodies if body.get("instance")}
-
-
-def _daemon_before(database: Database, seq: int) -> str:
-    kinds = "('DaemonStarted', 'DaemonStopped')"
-    query = f"SELECT type, body FROM facts WHERE type IN {kinds} AND seq < ? ORDER BY seq DESC LIMIT 1"
-    row = database.execute(query, [seq]).fetchone()
-    return f"process {json.loads(row['body'])['pid']}" if row and row["type"] == "DaemonStarted" else ""
 
 
 def _findings(rows: list[Data]) -> Iterator[json_types.LineJson]:

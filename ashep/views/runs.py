@@ -93,28 +93,22 @@ def blob(state: Path, name: str) -> str | None:
 
 def knows(database: Database | None, issue: str) -> bool:
     """Say whether anything is known of an issue."""
-    if database is None:
-        return False
-    return database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is not None
+    return database is not None and bool(database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone())
 
 
 def table(seen: Data, now: datetime) -> list[tuple[str, ...]]:
     """Give the rows of the table."""
-    return [_row(run, run["outcome"] or {}, now) for run in seen["runs"]]
-
-
-def _row(run: Data, outcome: Data, now: datetime) -> tuple[str, ...]:
-    line = " ".join((outcome.get("summary") or run["error"] or run["why"]).split())
-    return (
-        run["run"],
-        run["state"],
-        run["agent"],
-        local(run["planned_at"]),
-        duration(run["started_at"], run["ended_at"], now),
-        str(run["tokens"]) if run["tokens"] else "",
-        " ".join(filter(None, (outcome.get("result"), outcome.get("verdict")))),
-        line if len(line) <= 100 else line[:99] + "…",
-    )
+    rows = list[tuple[str, ...]]()
+    for run in seen["runs"]:
+        outcome: Data = run["outcome"] or {}
+        line = " ".join((outcome.get("summary") or run["error"] or run["why"]).split())
+        rows.append((
+            run["run"], run["state"], run["agent"], local(run["planned_at"]),
+            duration(run["started_at"], run["ended_at"], now), str(run["tokens"]) if run["tokens"] else "",
+            " ".join(filter(None, (outcome.get("result"), outcome.get("verdict")))),
+            line if len(line) <= 100 else line[:99] + "…",
+        ))  # fmt: skip
+    return rows
 
 
 # --- one run ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations  # the types bring pydantic along, for which 
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -174,9 +174,8 @@ def issue_rows(database: Database | None) -> list[sqlite3.Row]:
 
 def asking(database: Database | None) -> dict[str, str | None]:
     """Give the issues that wait for an answer, and since when each asks."""
-    query = (
-        "SELECT issue, json_extract(body, '$.question.asked') AS asked FROM issues WHERE code IN ('question', 'input')"
-    )
+    asked = "json_extract(body, '$.question.asked') AS asked"
+    query = f"SELECT issue, {asked} FROM issues WHERE code IN ('question', 'input')"
     return {row["issue"]: row["asked"] for row in database.execute(query)} if database else {}
 
 
@@ -226,7 +225,10 @@ def _entry(row: sqlite3.Row, body: row_types.IssueBodyJson, hide: Callable[[str,
         "type": body["type"],
         "priority": body["priority"],
         "tracker_status": body["status"],
-        "question": question and _hidden(question, lambda text: hide(text, own)),
+        "question": question and {
+            **question, "text": hide(question["text"], own), "options": [hide(one, own) for one in question["options"]],
+            "follows": [{**way, "why": way["why"] and hide(way["why"], own)} for way in question["follows"]],
+        },
         "waits_for": len(body["blocked_by"]),
         "cycle": body["cycle"],
         "runs": body["runs"],
@@ -234,16 +236,7 @@ def _entry(row: sqlite3.Row, body: row_types.IssueBodyJson, hide: Callable[[str,
         "flags": body.get("flags", []),
         "changes": evidence.changes(body.get("files")),
         "landing": landing and {**landing, "onto": landing["onto"] and hide(landing["onto"], own)},
-    }
-
-
-def _hidden(question: row_types.QuestionJson, hide: Callable[[str], str]) -> row_types.QuestionJson:
-    return {
-        **question,
-        "text": hide(question["text"]),
-        "options": [hide(option) for option in question["options"]],
-        "follows": [{**way, "why": way["why"] and hide(way["why"])} for way in question["follows"]],
-    }
+    }  # fmt: skip
 
 
 # --- for a terminal -----------------------------------------------------------------------------------------------
@@ -289,99 +282,85 @@ def _pause(pause: row_types.PauseJson, when: Callable[[str], str]) -> str:
     return f"{what} {end} by {pause['by']}{why}: no run starts"
 
 
-def limits(seen: json_types.StatusJson, now: datetime) -> list[str]:
+def limits(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
     """Say of each limit that was passed how much of it is used, and until when it counts."""
-    lines: list[str] = []
     for mark in seen["daemon"].get("budgets", ()):
         if mark["until"] and not _ahead(mark["until"], now):
             continue
         of = {"total": "all runs", "runs_per_hour": "the last hour"}.get(mark["scope"], mark["name"])
         word = "used up" if mark["reached"] else "nearly used up"
         until = f", until {local(mark['until'])}" if mark["until"] else ""
-        lines.append(f"budget {word}: {mark['used']:.6g} of {mark['limit']:.6g} {mark['unit']} of {of}{until}")
-    return lines
+        yield f"budget {word}: {mark['used']:.6g} of {mark['limit']:.6g} {mark['unit']} of {of}{until}"
 
 
-def untold(seen: json_types.StatusJson, now: datetime) -> list[str]:
+def untold(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
     """Say of each target that was not told something why not, and when it is tried again."""
-    lines: list[str] = []
     for route in seen["daemon"].get("notices", ()):
         again = f", tried again in {distance(route['due'], now)}" if route["due"] and _ahead(route["due"], now) else ""
         waiting = f"; {route['waiting']} to be told{again}" if route["waiting"] else ""
         given_up = f"; {route['given_up']} given up" if route["given_up"] else ""
         since = f" since {local(route['since'])}" if route["since"] else ""
-        lines.append(f"{route['target']} is not told{since}: {route['error']}{waiting}{given_up}")
-    return lines
+        yield f"{route['target']} is not told{since}: {route['error']}{waiting}{given_up}"
 
 
-def runners(seen: json_types.StatusJson, now: datetime) -> list[str]:
+def runners(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
     """Say what is wrong with the agent server and other runners, and what was replaced."""
-    lines: list[str] = []
     known = seen["daemon"].get("runners") or []
     for one in known:
         name = spoken(one["runner"])
         if one["start_after"] and _ahead(one["start_after"], now):
             when = distance(one["start_after"], now)
-            lines.append(f"{name} failed {one['failures']} times in a row; it is started again in {when}")
+            yield f"{name} failed {one['failures']} times in a row; it is started again in {when}"
         if one["state"] != "up":
             since = f" for {distance(one['since'], now)}" if one["since"] else ""
-            lines.append(f"{name} is {one['state']}{since}: {one['detail']}")
+            yield f"{name} is {one['state']}{since}: {one['detail']}"
         if one["recycling"]:
-            lines.append(f"{name} is begun anew once it is at rest: {one['recycling']}")
+            yield f"{name} is begun anew once it is at rest: {one['recycling']}"
         if one["replaced"]:
-            lines.append(f"{name} was replaced: {one['replaced']}; sessions go on")
+            yield f"{name} was replaced: {one['replaced']}; sessions go on"
     if known and known[0]["tracker_replaced"]:
-        lines.append(f"the tracker's program was replaced: {known[0]['tracker_replaced']}")
-    return lines
+        yield f"the tracker's program was replaced: {known[0]['tracker_replaced']}"
 
 
-def repository(seen: json_types.StatusJson) -> list[str]:
+def repository(seen: json_types.StatusJson) -> Iterator[str]:
     """Say what keeps every issue from a tree, how far the base is behind, and why it was not fetched."""
-    known = seen["daemon"].get("repository")
-    if known is None:
-        return []
-    fault = f"nothing begins: {known['fault']}" if known["fault"] else ""
-    return [line for line in (fault, known["behind"], known["error"]) if line]
+    if known := seen["daemon"].get("repository"):
+        fault = f"nothing begins: {known['fault']}" if known["fault"] else ""
+        yield from filter(None, (fault, known["behind"], known["error"]))
 
 
-def edits(seen: json_types.StatusJson, now: datetime) -> list[str]:
+def edits(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
     """Say that an edit of the files is not in force, and why."""
-    known = seen["daemon"].get("edit")
-    if known is None:
-        return []
-    more = len(known["problems"]) - 1 + known["more"]
-    several = f" (and {more} more: `ashep policy check`)" if more else ""
-    since = distance(known["since"], now)
-    return [f"an edit of {since} ago is not in force, what was before it is: {known['problems'][0]}{several}"]
+    if known := seen["daemon"].get("edit"):
+        more = len(known["problems"]) - 1 + known["more"]
+        several = f" (and {more} more: `ashep policy check`)" if more else ""
+        since = distance(known["since"], now)
+        yield f"an edit of {since} ago is not in force, what was before it is: {known['problems'][0]}{several}"
 
 
-def servers(seen: json_types.StatusJson) -> list[str]:
+def servers(seen: json_types.StatusJson) -> Iterator[str]:
     """Say how many agent servers live, and the memory that they hold."""
-    known = seen["daemon"].get("servers")
-    if not known:
-        return []
-    many = "1 agent server lives and holds" if known["count"] == 1 else f"{known['count']} agent servers live and hold"
-    return [f"{many} {known['bytes'] / 1024**3:.1f} GiB"]
+    if known := seen["daemon"].get("servers"):
+        count = known["count"]
+        many = "1 agent server lives and holds" if count == 1 else f"{count} agent servers live and hold"
+        yield f"{many} {known['bytes'] / 1024**3:.1f} GiB"
 
 
-def outages(seen: json_types.StatusJson, now: datetime) -> list[str]:
+def outages(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
     """Say of each provider that takes nothing until when, why, and how many issues wait for it."""
-    lines: list[str] = []
     for one in seen["daemon"].get("providers", ()):
         until = f" until {local(one['until'])}" if one["until"] and _ahead(one["until"], now) else ""
         tried = ", one run tries" if one["tried"] else ""
         waiting = f"{one['waiting']} issue{' waits' if one['waiting'] == 1 else 's wait'}"
         what = _OUTAGES[one["state"]] + until + tried
-        lines.append(f"{one['provider'] or 'the provider'}: {what}, {waiting} ({one['why']})")
-    return lines
+        yield f"{one['provider'] or 'the provider'}: {what}, {waiting} ({one['why']})"
 
 
 _NEAR = {"allowed_warning": " (nearly all)", "rejected": " (all)"}
 
 
-def quotas(seen: json_types.StatusJson, now: datetime) -> list[str]:
+def quotas(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
     """Say of each login how much of its quota is used, and when each window begins again."""
-    lines: list[str] = []
     for quota in seen["daemon"].get("quotas", ()):
         windows = [
             f"{window['used']:.0%} of {window['name']} used{_NEAR.get(window['status'] or '', '')} until"
@@ -390,27 +369,22 @@ def quotas(seen: json_types.StatusJson, now: datetime) -> list[str]:
             if _ahead(window["resets"], now)
         ]
         if windows:
-            lines.append(f"quota of {quota['provider']} on {spoken(quota['runner'])}: {'; '.join(windows)}")
-    return lines
+            yield f"quota of {quota['provider']} on {spoken(quota['runner'])}: {'; '.join(windows)}"
 
 
-def trees(seen: json_types.StatusJson, now: datetime) -> list[str]:
+def trees(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
     """Say how many trees of closed issues stand, and when the next is to go by itself."""
-    known = seen["daemon"].get("trees")
-    if not known or not known["kept"]:
-        return []
-    many = f"{known['kept']} work trees of closed issues stand"
-    count = "1 work tree of a closed issue stands" if known["kept"] == 1 else many
-    when = f"in {distance(due, now)}" if (due := known["next"]) and _ahead(due, now) else "now"
-    return [f"{count}; the next is to go {when} (`ashep trees gc --dry-run`)"]
+    if (known := seen["daemon"].get("trees")) and known["kept"]:
+        many = f"{known['kept']} work trees of closed issues stand"
+        count = "1 work tree of a closed issue stands" if known["kept"] == 1 else many
+        when = f"in {distance(due, now)}" if (due := known["next"]) and _ahead(due, now) else "now"
+        yield f"{count}; the next is to go {when} (`ashep trees gc --dry-run`)"
 
 
-def records(seen: json_types.StatusJson, when: Callable[[str], str]) -> list[str]:
+def records(seen: json_types.StatusJson, when: Callable[[str], str]) -> Iterator[str]:
     """Say since when the journal tells everything, where older records were deleted."""
-    known = seen["daemon"].get("journal")
-    if not known or known["since"] is None:
-        return []
-    return [f"records older than {when(known['since'])} are not kept (`ashep journal verify`)"]
+    if (known := seen["daemon"].get("journal")) and known["since"] is not None:
+        yield f"records older than {when(known['since'])} are not kept (`ashep journal verify`)"
 
 
 def counts(seen: json_types.StatusJson) -> str:

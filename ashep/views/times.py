@@ -3,8 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60))
-_SPANS = {"m": 60, "h": 3600, "d": 86400}
+_UNITS = {"d": 86400, "h": 3600, "m": 60}
 
 
 def local(text: str) -> str:
@@ -24,7 +23,7 @@ def distance(text: str, now: datetime) -> str:
 
 def span(seconds: float) -> str:
     """Write a span of time: `3m`, `2h`, `5d`."""
-    for unit, size in _UNITS:
+    for unit, size in _UNITS.items():
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
     return f"{int(seconds)}s"
@@ -42,8 +41,8 @@ def moment(text: str, now: datetime) -> datetime:
 
     What names no zone is meant in this machine's. Raises ValueError where it is none of these.
     """
-    if (number := text[:-1]).isascii() and number.isdecimal() and text[-1:] in _SPANS:
-        return now - timedelta(seconds=int(number) * _SPANS[text[-1]])
+    if (number := text[:-1]).isascii() and number.isdecimal() and text[-1:] in _UNITS:
+        return now - timedelta(seconds=int(number) * _UNITS[text[-1]])
     if re.fullmatch(r"\d{1,2}:\d\d", text):
         hour, _, minute = text.partition(":")
         here = now.astimezone().replace(tzinfo=None)

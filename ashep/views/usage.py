@@ -76,17 +76,14 @@ def budgets(database: Database | None, now: datetime) -> json_types.BudgetsJson:
     query = f"SELECT issue, state, code, reason FROM issues WHERE code IN ({', '.join('?' * len(_HOLDS))})"
     held = database.execute(f"{query} ORDER BY issue", [*_HOLDS]).fetchall()
     hour = "SELECT count(*) AS many FROM runs WHERE planned_at > ?"
+    hourly = [mark for mark in marks if mark["scope"] == "runs_per_hour"]
     limits: list[json_types.LimitJson] = json.loads(row["value"])
     for limit in limits:
         if limit["until"] is not None and limit["until"] <= stamp(now):  # of a day that is over
             limit.update({"name": limit["name"].partition(" on ")[0], "used": 0, "until": None})
         elif limit["scope"] == "runs_per_hour":
             limit["used"] = database.execute(hour, [stamp(now - timedelta(hours=1))]).fetchone()["many"]
-            ends = (
-                mark["until"] or ""
-                for mark in marks
-                if mark["scope"] == "runs_per_hour" and mark["limit"] == limit["limit"]
-            )
+            ends = (mark["until"] or "" for mark in hourly if mark["limit"] == limit["limit"])
             limit["until"] = next((end for end in ends if end > stamp(now)), None)
         kept = [issue["issue"] for issue in held if _keeps(limit, issue)]
         limit["reached"] = limit["used"] is not None and limit["used"] >= limit["limit"]

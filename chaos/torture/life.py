@@ -11,7 +11,6 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Finding
 from ashep.core.state.world import World as Known
-from ashep.daemon.auditor import CompleteLook
 from ashep.daemon.daemon import Adapters, RunningDaemon, WorkOptions, daemon
 from ashep.errors import AshepError, DiskFailed, JournalDamaged
 from ashep.journal.writer import Journal
@@ -186,8 +185,8 @@ class Life:
         while True:
             await self._audit_wanted.wait()
             self._audit_wanted = anyio.Event()
-            found = await running.auditor.check(CompleteLook(*await running.worker.next_look(True)))
-            again = await running.auditor.check(CompleteLook(*await running.worker.next_look(True))) if found else ()
+            found = await running.auditor.check(await running.worker.next_look(True))
+            again = await running.auditor.check(await running.worker.next_look(True)) if found else ()
             self.audited = lasting(found, again)
 
     def order(self, order: "Order") -> None:

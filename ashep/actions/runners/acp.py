@@ -22,9 +22,8 @@ async def examine(runner: Examination) -> list[CheckLine]:
     name, command = runner.name, runner.chosen.command or ("",)
     where = await to_thread.run_sync(shutil.which, command[0])
     if where is None:
-        return [
-            CheckLine("error", name, f"{command[0]} is not on PATH", f"install it, or correct runners.{name}.command")
-        ]
+        remedy = f"install it, or correct runners.{name}.command"
+        return [CheckLine("error", name, f"{command[0]} is not on PATH", remedy)]
     if find_spec("acp") is None:
         return [CheckLine("error", name, "an agent that speaks ACP takes the extra `acp` of ashep", _EXTRA)]
     lines = [CheckLine("ok", name, f"{' '.join(command)}: {where}")]

@@ -79,9 +79,9 @@ def read_file(kind: type[_Kind], file: Path) -> _Kind | None:
 def runners_used(project: Path) -> set[str]:
     """Name the runners that agents are of; where agents.yaml cannot be used, OpenCode."""
     registry = read_file(Agents, project / FOLDER / "agents.yaml")
-    return (
-        {agent.runner.type for agent in registry.agents if not agent.is_human} if registry is not None else {OPENCODE}
-    )
+    if registry is None:
+        return {OPENCODE}
+    return {agent.runner.type for agent in registry.agents if not agent.is_human}
 
 
 def missing_program(settings: Settings, name: str) -> str:

@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -39,11 +38,15 @@ async def examine(runner: Examination) -> list[CheckLine]:
 
     name = runner.name
     command = await to_thread.run_sync(claude_command, runner.chosen)
-    remedy = f"install Claude Code {programs.CLAUDE_VERSION} (npm install -g @anthropic-ai/claude-code)"
-    version = await _version(name, command, remedy)
+    where = await to_thread.run_sync(shutil.which, command[0])
+    if where is None:
+        cache = f"neither on PATH nor in the tools cache {programs.tools_cache()}"
+        remedy = f"install Claude Code {programs.CLAUDE_VERSION} (npm install -g @anthropic-ai/claude-code)"
+        missing = f"{command[0]} is {cache if command[0] == CLAUDE else 'not there'}"
+        return [CheckLine("error", name, missing, remedy)]
+    version = await read_version(name, command[0], command, f"run `{command[0]} --version` by hand")
     if isinstance(version, CheckLine):
         return [version]
-    where = await to_thread.run_sync(shutil.which, command[0])
     lines = [judge_version(name, f"Claude Code {version}: {where}", version, programs.CLAUDE_VERSION)]
     made = await to_thread.run_sync(runner.make)
     assert isinstance(made, ClaudeRunner)
@@ -83,36 +86,18 @@ async def offers(runner: NamedRunner, say: Say = silent) -> ServerCatalog:
 
     name, made = runner.name, await to_thread.run_sync(runner.make)
     assert isinstance(made, ClaudeRunner)
-    everybodys = [ServerAgent(one, "all", native=True, writes=True, hidden=True, runner=name) for one in BUILT_IN]
-    listed = [
-        ServerAgent(
-            agent.name,
-            "all",
-            native=False,
-            writes=agent.writes,
-            model=Model(PROVIDER, agent.model) if agent.model else None,
-            runner=name,
-        )
-        for agent in await made.agents()
-        if agent.name not in BUILT_IN
-    ]
+    agents = [ServerAgent(one, "all", native=True, writes=True, hidden=True, runner=name) for one in BUILT_IN]
+    for agent in await made.agents():
+        if agent.name not in BUILT_IN:
+            model = Model(PROVIDER, agent.model) if agent.model else None
+            agents.append(ServerAgent(agent.name, "all", native=False, writes=agent.writes, model=model, runner=name))
     models = tuple(Model(PROVIDER, one) for one in ALIASES)
-    return ServerCatalog((*everybodys, *listed), (), None, {name: models})
-
-
-async def _version(name: str, command: Sequence[str], remedy: str) -> str | CheckLine:
-    by_hand = f"run `{command[0]} --version` by hand"
-    if await to_thread.run_sync(shutil.which, command[0]) is None:
-        where = (
-            f"neither on PATH nor in the tools cache {programs.tools_cache()}" if command[0] == CLAUDE else "not there"
-        )
-        return CheckLine("error", name, f"{command[0]} is {where}", remedy)
-    return await read_version(name, command[0], command, by_hand)
+    return ServerCatalog(tuple(agents), (), None, {name: models})
 
 
 async def open_command(reference: SessionReference, issue: str, begins: bool) -> str:
     """Give the command that opens a session, or say that there is none."""
-    return await to_thread.run_sync(partial(_open_command, reference, issue))
+    return await to_thread.run_sync(_open_command, reference, issue)
 
 
 def _open_command(reference: SessionReference, issue: str) -> str:

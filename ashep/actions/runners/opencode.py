@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -44,6 +43,7 @@ from ashep.errors import AshepError, RunnerError, RunnerRefused, RunnerUnauthori
 from ashep.factories import FOLDER, NamedRunner, check_path, make_place_runner, opencode_of, places_of, secret_variables
 from ashep.ports.runner import Catalog, Runner
 from ashep.redaction import Redaction
+from ashep.request_guard import is_loopback
 
 _PROBE = 5.0
 _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
@@ -62,7 +62,7 @@ async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[C
     """Look at OpenCode: the program of a managed server, or the address and password of an attached one."""
     opencode = settings.runners.opencode
     if opencode.url is not None:
-        return await _attached(opencode, environ)
+        return await _attached(opencode, opencode.url, environ)
     return [*await _managed(opencode), *_left_out(settings, environ)]
 
 
@@ -171,22 +171,18 @@ def _version(version: str, where: str) -> CheckLine:
     return judge_version("opencode", f"OpenCode {version}: {where}", version, programs.OPENCODE_VERSION)
 
 
-async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[CheckLine]:
-    assert settings.url is not None
+async def _attached(settings: OpencodeSettings, url: str, environ: Mapping[str, str]) -> list[CheckLine]:
     password = environ.get(settings.password_env) or None
-    local = _is_loopback(settings.url)
-    lines = [_password(settings, password, local=local)]
     try:
-        version = await probe(settings.url.rstrip("/"), password, _PROBE)
-        lines.insert(0, _version(version, settings.url))
+        server = _version(await probe(url.rstrip("/"), password, _PROBE), url)
     except RunnerUnauthorized as error:
         remedy = f"put the server's password into the environment variable {settings.password_env}"
-        lines.insert(0, CheckLine("error", "opencode", str(error), remedy))
+        server = CheckLine("error", "opencode", str(error), remedy)
     except AshepError as error:
-        lines.insert(0, CheckLine("error", "opencode", str(error), "start the server, or correct runners.opencode.url"))
+        server = CheckLine("error", "opencode", str(error), "start the server, or correct runners.opencode.url")
     why = "on an attached server an agent's bd calls carry git's user: only the session's rules protect your issues"
     remedy = "start that server with BEADS_ACTOR=ashep-agent, or use a managed one"
-    return [*lines, CheckLine("warning", "actor", why, remedy)]
+    return [server, _password(settings, password, local=_is_loopback(url)), CheckLine("warning", "actor", why, remedy)]
 
 
 def _password(settings: OpencodeSettings, password: str | None, *, local: bool) -> CheckLine:
@@ -196,18 +192,13 @@ def _password(settings: OpencodeSettings, password: str | None, *, local: bool) 
         why = f"the environment variable {name} is empty: whoever reaches {settings.url} can run commands there"
         return CheckLine(level, "password", why, f"start the server with a password, and set {name}")
     if not local and urlsplit(settings.url or "").scheme != "https":
-        return CheckLine(
-            "warning", "password", f"{settings.url} sends the password unencrypted", "use https, or a tunnel"
-        )
+        danger = f"{settings.url} sends the password unencrypted"
+        return CheckLine("warning", "password", danger, "use https, or a tunnel")
     return CheckLine("ok", "password", f"the environment variable {name} holds a password")
 
 
 def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return is_loopback(urlsplit(url).netloc.rpartition("@")[2])
 
 
 # --- sessions -----------------------------------------------------------------------------------------------------
@@ -223,23 +214,17 @@ async def open_command(reference: SessionReference, issue: str, begins: bool) ->
         return await to_thread.run_sync(how_to_open, settings, place, own, session)
     if begins:
         try:
-            await _begun(await to_thread.run_sync(make_place_runner, project, settings, alone))
+            async with aclosing(await to_thread.run_sync(make_place_runner, project, settings, alone)) as runner:
+                # one that lives is left alone: our config.yaml, or PATH, may be another than the daemon's, and would
+                # begin it again
+                try:
+                    await runner.attach()
+                except RunnerUnavailable:
+                    await call_runner(runner.start, runner.agents)
         except RunnerError as error:
             return f"Its session is {session}, and its agent server does not start: {error}"
     at = folder_for(state, alone)
     return await to_thread.run_sync(partial(how_to_open, settings, place, at, session, alone=True))
-
-
-async def _begun(runner: OpencodeRunner) -> None:
-    """See to it that the server of a place runs.
-
-    One that lives is left alone: our config.yaml, or PATH, may be another than the daemon's, and would begin it again.
-    """
-    async with aclosing(runner):
-        try:
-            await runner.attach()
-        except RunnerUnavailable:
-            await call_runner(runner.start, runner.agents)
 
 
 async def link(reference: SessionReference) -> str:

@@ -32,6 +32,7 @@ from ashep.views.json_types import IssueJson
 from ashep.views.times import stamp
 
 Trackers = Callable[[Path, Settings, str], Tracker]
+_Answered = tuple[str | None, answers.PendingAnswer]
 
 _ANSWERS = {"approve": "approved", "reject": "changes_requested", "answer": ""}
 
@@ -66,9 +67,7 @@ class ActionHandlers:
     _under_way: set[str] = field(default_factory=set[str])
     _answered: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, "str | None"]])
     """Of each issue the last answer, and the question that it was to."""
-    _given: dict[str, tuple[str | None, answers.PendingAnswer]] = field(
-        default_factory=dict[str, tuple["str | None", answers.PendingAnswer]]
-    )
+    _given: dict[str, _Answered] = field(default_factory=dict[str, "_Answered"])
     """What stood in the tracker at the last look, with the question that was open then."""
     _written: int = 0
     """How often somebody wrote here."""
@@ -83,10 +82,8 @@ class ActionHandlers:
         """
         with alone(self._under_way, issue, f"an answer to {issue} is being written"):
             settings = await to_thread.run_sync(settings_in, self.pictures.folder)
-            if settings.people is not None and not settings.people.names(person):
-                raise NotAnApprover(
-                    f"{person} is not named in `people.tracker` of config.yaml, and so would count for nothing"
-                )
+            if (reason := answers.why_not_counted(settings, person)) is not None:
+                raise NotAnApprover(reason)
             stands, known = await self.pictures.read(
                 lambda seen: (status.shown(seen.database, issue), status.read_model_position(seen.database))
             )

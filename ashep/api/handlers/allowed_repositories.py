@@ -48,21 +48,18 @@ class AllowedRepositories:
         if _NO_BRANCH.search(branch):
             raise NoBranch(f"{branch} is no name of a branch")
         if isinstance(place, str):
-            place = await self._fetched(place, branch)
+            async with self._fetching[place]:
+                try:
+                    place = await fetched(place, branch, self._folder)
+                except AshepError as error:
+                    if "couldn't find remote ref" in str(error):
+                        raise NoBranch(f"{place} has no branch {branch}") from error
+                    raise
         try:
             commit = await resolve(place, f"refs/heads/{branch}")
         except AshepError as error:
             raise NoBranch(f"{repository or place} has no branch {branch}") from error
         return VerifiedCommit(place, commit, await left(place, commit, branch), branch)
-
-    async def _fetched(self, address: str, branch: str) -> Path:
-        async with self._fetching[address]:
-            try:
-                return await fetched(address, branch, self._folder)
-            except AshepError as error:
-                if "couldn't find remote ref" in str(error):
-                    raise NoBranch(f"{address} has no branch {branch}") from error
-                raise
 
     def _named(self, repository: str | None) -> Path | str:
         """Give the folder, or the address as the settings have it."""
@@ -75,9 +72,8 @@ class AllowedRepositories:
         for name, place in places.items():
             if place == wanted:
                 return place if isinstance(place, Path) else name
-        raise NotAllowed(
-            f"{repository} is not among the repositories that may be verified (`verification.repositories`)"
-        )
+        reason = "is not among the repositories that may be verified (`verification.repositories`)"
+        raise NotAllowed(f"{repository} {reason}")
 
     def _plain(self, repository: str) -> Path | str:
         """Give a path or address so that the same ones are equal."""

@@ -65,7 +65,7 @@ class Live:
     _signs_at: float = float("-inf")
     _asks: anyio.Lock = field(default_factory=anyio.Lock)
     _watchers: int = 0
-    _looks: anyio.Lock | None = None
+    _looks: anyio.Lock = field(default_factory=anyio.Lock)
     _known: tuple[int, float] = (0, float("-inf"))
     _ended: anyio.Event = field(default_factory=anyio.Event)
 
@@ -123,7 +123,6 @@ class Live:
 
     async def _seq(self) -> int:
         """The last record that is drawn, as one of us saw it a moment ago."""
-        self._looks = self._looks or anyio.Lock()
         async with self._looks:
             seq, at = self._known
             if anyio.current_time() - at >= LOOK:

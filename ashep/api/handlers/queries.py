@@ -9,16 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
 from anyio import to_thread
 
-from ashep.actions.runners.kinds import kind_of_session
 from ashep.api.schemas import page
-from ashep.config import ConfigErrors, settings_in
+from ashep.config import ConfigErrors
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.journal.heads import head
@@ -75,11 +73,16 @@ class QueryHandlers:
     recalled: policies.PastPolicyGraphs = field(default_factory=policies.PastPolicyGraphs)
     folds: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     """Who goes back to a moment: one at a time."""
-    _reads: anyio.CapacityLimiter | None = None
+    _policies: policies.PolicyGraphs = field(init=False)
+    _policy_names: policies.PolicyNames = field(init=False)
+    _reads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
     _taken: edge_counts.EdgeCounts = field(default_factory=edge_counts.EdgeCounts)
     _draws: threading.Lock = field(default_factory=threading.Lock)
     _timeline: json_types.TimelineJson | None = None
     _columns: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._policies, self._policy_names = policies.PolicyGraphs(self.folder), policies.PolicyNames(self.folder)
 
     @property
     def state(self) -> Path:
@@ -88,7 +91,6 @@ class QueryHandlers:
 
     async def read(self, look: Callable[[ReadModel], _T]) -> _T:
         """Look at the picture as it is in one moment. Raises what `ashep.store.read_model.open_read_model` does."""
-        self._reads = self._reads or anyio.CapacityLimiter(AT_ONCE)
         return await to_thread.run_sync(self._read, look, limiter=self._reads)
 
     def _read(self, look: Callable[[ReadModel], _T]) -> _T:
@@ -100,7 +102,7 @@ class QueryHandlers:
                 seen.database.execute("BEGIN")
             return look(seen)
 
-    async def _look_up(self, look: Callable[[ReadModel], _T | None], missing: str) -> _T:
+    async def look_up(self, look: Callable[[ReadModel], _T | None], missing: str) -> _T:
         """Look at something that may not be there. Raises `NotFound`."""
         answer = await self.read(look)
         if answer is None:
@@ -161,12 +163,12 @@ class QueryHandlers:
                 "usage": {"runs": used["runs"], "tokens": used["tokens"], "cost": used["cost"]},
             }  # fmt: skip
 
-        return await self._look_up(look, f"nothing is known of an issue {issue}")
+        return await self.look_up(look, f"nothing is known of an issue {issue}")
 
     async def course(self, issue: str) -> json_types.CourseJson:
         """An issue's runs and questions, and what led from one to the next. Raises `NotFound`."""
         missing = f"nothing is known of an issue {issue}"
-        return await self._look_up(lambda seen: lists.course(seen.database, issue), missing)
+        return await self.look_up(lambda seen: lists.course(seen.database, issue), missing)
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
@@ -195,7 +197,7 @@ class QueryHandlers:
                 ],
             }  # fmt: skip
 
-        return await self._look_up(look, f"there is no run {run}")
+        return await self.look_up(look, f"there is no run {run}")
 
     async def words(self, run: str, what: str, n: int) -> page.Words:
         """The text of a prompt of a run, or of the answer to it, without secrets. Raises `NotFound`."""
@@ -214,33 +216,6 @@ class QueryHandlers:
             return page.Words(text=text and clean(self.redaction.text(text[:LONGEST_TEXT])), cut=cut)
 
         return await self.read(look)
-
-    async def session(self, run: str) -> page.Opening:
-        """How the session of a run is opened. Raises `NotFound`, `ConfigErrors`."""
-
-        def look(seen: ReadModel) -> tuple[str | None, str | None]:
-            told = attempts.show(seen.database, run, str)
-            if told is None or seen.database is None:
-                raise NotFound(f"there is no run {run}")
-            return told["run"]["session"], attempts.folder_of(seen.database, run)
-
-        session, folder = await self.read(look)
-        if session is None:
-            return page.Opening(said="It has no session yet.", command=None)
-        settings = await to_thread.run_sync(settings_in, self.folder)
-        kind, reference = kind_of_session(self.folder.parent, settings, session, folder)
-        said = await kind.open_command(reference, run.partition("/")[0], False)
-        told = self.redaction.text(said)
-        indented = [line.strip() for line in told.splitlines() if line.startswith("  ")]
-        return page.Opening(said=told, command=indented[0] if indented else None if told.startswith("Its ") else told)
-
-    @cached_property
-    def _policies(self) -> policies.PolicyGraphs:
-        return policies.PolicyGraphs(self.folder)
-
-    @cached_property
-    def _policy_names(self) -> policies.PolicyNames:
-        return policies.PolicyNames(self.folder)
 
     def _blob(self, name: str) -> str | None:
         return attempts.blob(self.state, name)
@@ -303,7 +278,7 @@ class QueryHandlers:
                 **policies.counted(known, policy_graph.stands(seen.database, name), went),
             }
 
-        return await self._look_up(look, f"there is no policy {name}")
+        return await self.look_up(look, f"there is no policy {name}")
 
     async def record(self, number: int) -> page.OneRecord:
         """A record of the journal. Raises `NotFound`."""
@@ -312,7 +287,7 @@ class QueryHandlers:
             record = lists.record(seen.database, number)
             return record and {"seq": lists.seq(seen.database), "record": record}
 
-        return await self._look_up(look, f"there is no record {number}, or not any more")
+        return await self.look_up(look, f"there is no record {number}, or not any more")
 
     async def records(self, which: page.WhichRecords) -> json_types.RecordsJson:
         """A page of records."""

@@ -4,24 +4,23 @@ Git and agent servers are asked when a person opens that, a few at one time and 
 is told why.
 """
 
-from collections.abc import Callable
 from hashlib import sha256
 from itertools import accumulate
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import anyio
 from anyio import to_thread
 from pydantic import Field
 
-from ashep.actions.runners.kinds import kind_of_session
+from ashep.actions.runners.base import SessionReference
+from ashep.actions.runners.kinds import RunnerKind, kind_of_session
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.api.handlers.queries import NotFound, QueryHandlers
+from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.schemas import page
 from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.store.read_model import ReadModel
 from ashep.views import runs
 
 MOST_FILES = 2000
@@ -39,7 +38,6 @@ TAIL = 200_000
 TO_GIT, TO_SERVERS = 30.0, 10.0
 """Seconds for which git, and an agent server, are asked."""
 
-_T = TypeVar("_T")
 Path = Annotated[str, Field(min_length=1, max_length=4096)]
 RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}/[A-Za-z][A-Za-z0-9_-]{0,99}\.[1-9][0-9]{0,8}\.[1-9][0-9]{0,8}$"
 assert RUN.startswith(TICKET.removesuffix("$"))
@@ -116,7 +114,7 @@ class RunReference(Given):
 
 async def diff(pictures: QueryHandlers, run: str, which: WhichLines) -> Changes:
     """Say what a run changed. Raises `NotFound`."""
-    ends = await pictures.read(_there(run, runs.ends))
+    ends = await pictures.look_up(lambda seen: runs.ends(seen.database, run), f"there is no run {run}")
     if isinstance(ends, str):
         return Changes(why=ends)
     git = GitDiffs(pictures.folder.parent, TO_GIT, pictures.redaction)
@@ -161,23 +159,20 @@ async def _lines(git: GitDiffs, base: str, head: str, path: str, which: WhichLin
     return Changes(why=None, lines=lines, total=found.total, next=end if end < found.total else None)
 
 
-def _there(run: str, look: Callable[..., _T | None]) -> Callable[[ReadModel], _T]:
-    def told(seen: ReadModel) -> _T:
-        found = look(seen.database, run)
-        if found is None:
-            raise NotFound(f"there is no run {run}")
-        return found
-
-    return told
+async def _find_session(pictures: QueryHandlers, run: str) -> tuple[RunnerKind, SessionReference] | None:
+    """Find the session of a run; None: it has none. Raises `NotFound`, `ConfigErrors`."""
+    session, folder = await pictures.look_up(lambda seen: runs.session_of(seen.database, run), f"there is no run {run}")
+    if session is None:
+        return None
+    settings = await to_thread.run_sync(settings_in, pictures.folder)
+    return kind_of_session(pictures.folder.parent, settings, session, folder)
 
 
 async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Transcript:
     """Give the end of what was said in a run's session. Raises `NotFound`, `ConfigErrors`."""
-    session, folder = await pictures.read(_there(run, runs.session_of))
-    if session is None:
+    if (session := await _find_session(pictures, run)) is None:
         return Transcript(why="It has no session.")
-    settings = await to_thread.run_sync(settings_in, pictures.folder)
-    kind, reference = kind_of_session(pictures.folder.parent, settings, session, folder)
+    kind, reference = session
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
@@ -195,11 +190,12 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
 
 async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
     """Say how a run's session is opened, and where a browser shows it. Raises `NotFound`, `ConfigErrors`."""
-    told, (session, folder) = await pictures.session(run), await pictures.read(_there(run, runs.session_of))
-    if session is None:
-        return told.model_copy(update={"why": "It has no session."})
-    settings, address, why = await to_thread.run_sync(settings_in, pictures.folder), None, None
-    kind, reference = kind_of_session(pictures.folder.parent, settings, session, folder)
+    if (session := await _find_session(pictures, run)) is None:
+        return page.Opening(said="It has no session yet.", command=None, why="It has no session.")
+    (kind, reference), address, why = session, None, None
+    words = pictures.redaction.text(await kind.open_command(reference, run.partition("/")[0], False))
+    indented = [line.strip() for line in words.splitlines() if line.startswith("  ")]
+    command = indented[0] if indented else None if words.startswith("Its ") else words
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
@@ -208,4 +204,4 @@ async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
         why = f"Its agent server did not answer in {TO_SERVERS:.0f} s."
     except AshepError as error:
         why = clean(pictures.redaction.text(str(error)))
-    return told.model_copy(update={"link": address, "why": why})
+    return page.Opening(said=words, command=command, link=address, why=why)

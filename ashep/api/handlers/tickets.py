@@ -17,12 +17,12 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
-from ashep.actions.verify import CheckReport, NoSuchIssue, Outputs, of, seen, verify, where
+from ashep.actions.verify import CheckReport, Outputs, of, read_annotated, seen, verify, where
 from ashep.api.handlers import ticket_history as history
 from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.schemas import verification
 from ashep.config.checks.parser import Compiled, ParsedCriteria, apart, compiled_here, examine, read_criteria
-from ashep.config.checks.writer import WrittenChecks, put, read_given
+from ashep.config.checks.writer import put, read_given
 from ashep.core.delivery.workspaces import branch_for
 from ashep.core.policy.checks import hash_of
 from ashep.core.policy.settings import Labels
@@ -87,7 +87,7 @@ class Tickets:
     """The labels of the project: one names the branch that issues share."""
     _prefix: str | None = None
     _running: set[str] = field(default_factory=set[str])
-    _turns: anyio.CapacityLimiter | None = None
+    _turns: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
     _scopes: set[anyio.CancelScope] = field(default_factory=set[anyio.CancelScope])
     _ending: bool = False
 
@@ -107,11 +107,10 @@ class Tickets:
             found = await seen(self.tracker, issue)
             criteria = await apart(partial(of, found, self.types), self.compiled, found.text.acceptance)
             candidate = await self.places.candidate(repository, branch or branch_for(found.issue, self.labels))
-            self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)
             with self._until_the_end():
                 async with self._turns:
                     verified = await verify(self.verifier, issue, criteria, candidate)
-                before = await self._annotated(verified.issue)  # what was read a moment ago is what it is added to
+                before = await read_annotated(self.annotations, issue)  # as it stood a moment ago
                 log = history.added(before.metadata, verified, self.now())
                 await self.annotations.annotate(verified.issue, log)
                 return self._told(verified)
@@ -140,20 +139,20 @@ class Tickets:
 
     async def status(self, issue: str) -> verification.StatusAnswer:
         """Say how an issue stands; raises `NoSuchIssue`."""
-        found = await self._annotated(issue)
+        found = await read_annotated(self.annotations, issue)
         checks, log = history.last_checks(found.metadata), history.read(found.metadata)
         failed = tuple(entry for entry in log if entry.status != "passing" and entry.action is None)
         return verification.StatusAnswer(**await self._standing(issue, found), checks=checks, failed_attempts=failed)
 
     async def history(self, issue: str) -> verification.HistoryAnswer:
         """Say how an issue stands, and how it came to that; raises `NoSuchIssue`."""
-        found = await self._annotated(issue)
+        found = await read_annotated(self.annotations, issue)
         log = history.read(found.metadata)
         return verification.HistoryAnswer(**await self._standing(issue, found), verification_log=log)
 
     async def ticket(self, issue: str) -> verification.TicketAnswer:
         """Show an issue and its checks; raises `NoSuchIssue`."""
-        shown, found = await seen(self.tracker, issue), await self._annotated(issue)
+        shown, found = await seen(self.tracker, issue), await read_annotated(self.annotations, issue)
         return await self._ticket(shown, found)
 
     async def listed(self, status: str | None) -> verification.TicketsAnswer:
@@ -187,41 +186,33 @@ class Tickets:
             found = await self.annotations.read(issue)
             if found is None or found.metadata.get(REQUEST) != mark:
                 raise
-        found = await self._annotated(issue)
+        found = await read_annotated(self.annotations, issue)
         if found.metadata.get(REQUEST) != mark:
             raise KeyTaken(f"Idempotency-Key: it was given before, with another request, which made {issue}")
         return await self._ticket(await seen(self.tracker, issue), found)
 
-    async def _acceptance(self, given: str | verification.Checks) -> str:
-        """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`."""
-        if isinstance(given, str):
-            await apart(partial(read_criteria, given, CRITERIA, self.types), self.compiled, given)
-            return given
-        return put("", await self._given(given), CRITERIA, self.types)
+    async def _acceptance(self, criteria: str | verification.Checks, former: str = "", place: str = CRITERIA) -> str:
+        """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`.
 
-    async def _given(self, checks: verification.Checks) -> WrittenChecks:
-        text = json.dumps(checks.model_dump(mode="json"), indent=2, ensure_ascii=False)
-        return await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
+        Checks are put into the former text, which errors name as `place`.
+        """
+        if isinstance(criteria, str):
+            await apart(partial(read_criteria, criteria, CRITERIA, self.types), self.compiled, criteria)
+            return criteria
+        text = json.dumps(criteria.model_dump(mode="json"), indent=2, ensure_ascii=False)
+        checks = await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
+        return put(former, checks, place, self.types)
 
     async def edit(self, issue: str, edit: verification.Edit) -> verification.TicketAnswer:
         """Replace what is given, in one write; of acceptance criteria perhaps only the block of checks in them.
 
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `NoSuchIssue`.
         """
-        found, acceptance = await self._annotated(issue), edit.acceptance_criteria
-        if isinstance(acceptance, verification.Checks):
-            acceptance = put(found.acceptance, await self._given(acceptance), where(issue), self.types)
-        elif acceptance is not None:
-            acceptance = await self._acceptance(acceptance)
+        former, criteria = (await read_annotated(self.annotations, issue)).acceptance, edit.acceptance_criteria
+        acceptance = None if criteria is None else await self._acceptance(criteria, former, where(issue))
         words = IssuePatch(edit.title, edit.description, edit.priority, acceptance)
         await self.annotations.rewrite(issue, words)
         return await self.ticket(issue)
-
-    async def _annotated(self, issue: str) -> AnnotatedIssue:
-        found = await self.annotations.read(issue)
-        if found is None:
-            raise NoSuchIssue(f"there is no issue {issue}")
-        return found
 
     async def _reading(self, issue: str, acceptance: str) -> ParsedCriteria:
         return await apart(partial(examine, clean(acceptance), where(issue), self.types), self.compiled, acceptance)

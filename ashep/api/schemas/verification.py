@@ -160,8 +160,8 @@ class VerificationAnswer(Answer):
     """Whether the programs of checks ran in a sandbox; null: no program ran."""
 
 
-class LookedInto(Answer):
-    """A verification of an issue's work."""
+class Entry(Answer):
+    """A verification of an issue, as it is kept in its metadata."""
 
     at: str
     status: Status
@@ -174,11 +174,6 @@ class LookedInto(Answer):
     skipped: int
     failures: tuple[str, ...]
     """Checks that failed or could not run, the first ten."""
-
-
-class Entry(LookedInto):
-    """A verification of an issue, as it is kept in its metadata."""
-
     n: int
     """Its number; those that are missing were dropped for newer ones."""
     action: Literal["escalated"] | None = None

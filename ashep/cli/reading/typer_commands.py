@@ -13,6 +13,9 @@ from ashep.cli.reading.options import declared
 
 def _command(reader: Callable[..., int]) -> Callable[..., None]:
     def command(context: typer.Context, **given: Any) -> None:
+        if context.args:  # of `status` alone
+            words, issue = " ".join(context.args), context.args[0]
+            context.fail(f"Got unexpected extra argument(s) ({words}): `ashep why {issue}` says where one issue stands")
         raise typer.Exit(reader(context.obj, **given))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -31,4 +34,5 @@ def _command(reader: Callable[..., int]) -> Callable[..., None]:
 
 
 for name, lines in read_commands.EXAMPLES.items():
-    app.command(name, epilog=example(*lines))(_command(getattr(read_commands, name)))
+    takes_more = {"allow_extra_args": name == "status"}
+    app.command(name, epilog=example(*lines), context_settings=takes_more)(_command(getattr(read_commands, name)))

@@ -31,7 +31,7 @@ from ashep.core.text import clean
 from ashep.daemon.effects import sessions, work
 from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
 from ashep.daemon.effects.pulls import ForgeAdapters, PullEffects
-from ashep.daemon.effects.trees import TreeCommand, TreeEffects
+from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.error_facts import LONGEST_TRACE, failed, short
 from ashep.daemon.leases import Leases
 from ashep.errors import AshepError, ClaimLost, NotSent, RunnerUnavailable, TrackerRefused
@@ -44,7 +44,6 @@ from ashep.prompt.templates import render
 
 MOST_CHANGES = 100
 """Of the same changes of an issue, the newest so many are looked at."""
-
 
 UNDER_LEASE = (
     commands.WriteIssue,
@@ -130,58 +129,69 @@ class Effects:
             return short(error)
         return None
 
-    def _do(self, command: commands.IssueCommand, world: Callable[[], World], probe: bool) -> Awaitable[list[Fact]]:
+    async def _do(self, command: commands.IssueCommand, world: Callable[[], World], probe: bool) -> list[Fact]:
+        issue, key = command.issue, command.key
         match command:
             case commands.ClaimIssue():
-                return self._claim(command, world(), probe)
+                return await self._claim(command, world(), probe)
             case commands.WriteIssue():
-                return self._write(command, world(), probe)
+                return await self._write(command, world(), probe)
             case commands.PostComment():
-                return self._comment(command, world(), probe)
+                return await self._comment(command, world(), probe)
             case commands.CreateIssue():
-                return self._create(command)
+                parked, labels = command.parked, command.labels
+                creation = Creation(command.id, command.new, issue, command.stamp, parked=parked, labels=labels)
+                await self.tracker.create(creation)
+                return [tracker_facts.IssueCreated(issue, key, command.id)]
             case commands.TakeOffLabels():
-                return self._take_off(command)
+                await self.tracker.relabel(issue, (), command.labels)
+                return [tracker_facts.LabelsTakenOff(issue, key)]
             case commands.ReadIssue():
-                return self._read_issue(command, world().seq)
+                as_of, snapshot = world().seq, await self.tracker.issue(issue)
+                if snapshot is None:
+                    return [tracker_facts.IssueGone(issue, as_of, key)]
+                return [tracker_facts.IssueSeen(issue, snapshot.issue, as_of, key)]
             case commands.ReadAnswer():
-                return self._read_answer(command, world())
+                return await self._read_answer(command, world())
             case commands.ReadAuthors():
-                return self._read_authors(command)
-            case commands.ReadTree() | commands.PrepareTree() | commands.SealTree() | commands.RemoveTree():
-                return self._tree(command, world())
+                changes = await self.tracker.changes(issue)
+                about = tuple(change for change in changes if change.what in command.changes)
+                return [AuthorsRead(issue, key, about[:MOST_CHANGES])]
+            case commands.ReadTree() | commands.PrepareTree() | commands.RemoveTree():
+                return await self.trees.carry_out(command, world().settings)
+            case commands.SealTree():
+                return await self._seal(command, world())
             case commands.MoveBase():
-                return self._move(command, world)
+                return await self._move(command, world)
             case commands.VerifyWork() | commands.IntegrateWork():
-                return self.work.carry_out(command, world)
+                return await self.work.carry_out(command, world)
             case commands.OpenPullRequest():
-                return self.pulls.carry_out(command, world())
+                return await self.pulls.carry_out(command, world())
             case commands.OpenSession():
-                return self._open_session(command, world(), probe)
+                return await self._open_session(command, world(), probe)
             case commands.PreparePrompt():
-                return self.prompts.prepare(command, world)
+                return await self.prompts.prepare(command, world)
             case commands.SendPrompt():
-                return self._send(command, world(), probe)
+                return await self._send(command, world(), probe)
             case commands.AnswerRequest():
-                return sessions.deliver(self.runners.of(command.session), command, probe=probe)
+                return await sessions.deliver(self.runners.of(command.session), command, probe=probe)
             case commands.StopTurn():
-                return sessions.stop(self.runners.of(command.session), command, world())
+                return await sessions.stop(self.runners.of(command.session), command, world())
             case commands.StopOrphan():
-                return self._stop_orphan(command, world())
+                current = world()
+                place = await self.trees.place(command.branch, current.settings)
+                return await sessions.stop_orphan([self.runners[name] for name in current.runners], command, place)
             case commands.ReclaimIssue():
-                return self._reclaim(command)
+                done = await self.tracker.reclaim(issue, command.holder, LEASE_GRACE)
+                return [tracker_facts.IssueReclaimed(issue, key, command.holder, done)]
 
-    async def _tree(self, command: TreeCommand, world: World) -> list[Fact]:
-        facts = await self.trees.carry_out(command, world.settings)
-        return [await self._sealed(fact, world) if isinstance(fact, delivery.TreeSealed) else fact for fact in facts]
-
-    async def _sealed(self, sealed: delivery.TreeSealed, world: World) -> delivery.TreeSealed:
-        """Say of what was sealed what is the issue's own: not what its branch took in since it was begun."""
-        flow = world.flows[sealed.issue]
+    async def _seal(self, command: commands.SealTree, world: World) -> list[Fact]:
+        """Seal, and say of what was sealed what is the issue's own: not what its branch took in since it was begun."""
+        sealed, flow = await self.trees.seal(command, world.settings), world.flows[command.issue]
         if flow.work.own is not None and flow.work.own.since:
             commits = (await self.trees.changes(world, flow, flow.work.own.since)).commits
             sealed = replace(sealed, commits=tuple(commit.sha for commit in commits))
-        return await self.work.touched(sealed, flow, world)
+        return [await self.work.touched(sealed, flow, world)]
 
     async def _move(self, command: commands.MoveBase, world: Callable[[], World]) -> list[Fact]:
         """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
@@ -249,27 +259,6 @@ class Effects:
             await self.tracker.comment(command.issue, clean(command.text), sign)
         return [tracker_facts.CommentPosted(command.issue, command.key, command.name)]
 
-    async def _create(self, command: commands.CreateIssue) -> list[Fact]:
-        creation = Creation(
-            command.id, command.new, command.issue, command.stamp, parked=command.parked, labels=command.labels
-        )
-        await self.tracker.create(creation)
-        return [tracker_facts.IssueCreated(command.issue, command.key, command.id)]
-
-    async def _take_off(self, command: commands.TakeOffLabels) -> list[Fact]:
-        await self.tracker.relabel(command.issue, (), command.labels)
-        return [tracker_facts.LabelsTakenOff(command.issue, command.key)]
-
-    async def _reclaim(self, command: commands.ReclaimIssue) -> list[Fact]:
-        done = await self.tracker.reclaim(command.issue, command.holder, LEASE_GRACE)
-        return [tracker_facts.IssueReclaimed(command.issue, command.key, command.holder, done)]
-
-    async def _read_issue(self, command: commands.ReadIssue, as_of: int) -> list[Fact]:
-        seen = await self.tracker.issue(command.issue)
-        if seen is None:
-            return [tracker_facts.IssueGone(command.issue, as_of, command.key)]
-        return [tracker_facts.IssueSeen(command.issue, seen.issue, as_of, command.key)]
-
     async def _read_answer(self, command: commands.ReadAnswer, world: World) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
         if seen is None:
@@ -282,14 +271,7 @@ class Effects:
         own = world.flows[command.issue].work.own
         base = world.settings.landing.base or (own.onto if own is not None else None) or ""
         signed = ((), False) if self._signatures is None else await self._signatures(world.settings, base, comments)
-        return [
-            tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments, *signed, tuple(early))
-        ]
-
-    async def _read_authors(self, command: commands.ReadAuthors) -> list[Fact]:
-        changes = await self.tracker.changes(command.issue)
-        about = tuple(change for change in changes if change.what in command.changes)
-        return [AuthorsRead(command.issue, command.key, about[:MOST_CHANGES])]
+        return [tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments, *signed, early)]
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 
@@ -300,10 +282,6 @@ class Effects:
         except RunnerUnavailable:
             await self.runners[command.runner].start()
             return await self._session(command, world, probe=True)
-
-    async def _stop_orphan(self, command: commands.StopOrphan, world: World) -> list[Fact]:
-        place = await self.trees.place(command.branch, world.settings)
-        return await sessions.stop_orphan([self.runners[name] for name in world.runners], command, place)
 
     async def _session(self, command: commands.OpenSession, world: World, probe: bool) -> list[Fact]:
         runner = self.runners[command.runner]
@@ -352,10 +330,8 @@ class Effects:
                 # which life of the server was given it is not known: nothing but the present one counts as its own
                 return [runs.PromptSent(command.issue, command.run, command.key, command.n, "")]
         if back := await sessions.came_back(runner, world, command.issue):
-            return [
-                *back,
-                tracker_facts.EffectFailed(command.issue, command.key, "a person is in the session", infra=True),
-            ]
+            failure = (command.issue, command.key, "a person is in the session")
+            return [*back, tracker_facts.EffectFailed(*failure, infra=True)]
         instance = await runner.send(
             Prompt(
                 session=command.session,
@@ -379,8 +355,7 @@ class Effects:
         address = next(iter(world.settings.ui.origins), None)
         if address is None and self._where is not None:
             address = await to_thread.run_sync(self._where)
-        message = message_of(
-            command.notices, world.instance, command.key, again=again, address=address, head=self._head()
-        )
+        about, head = (command.notices, world.instance, command.key), self._head()
+        message = message_of(*about, again=again, address=address, head=head)
         await self.notifier.send(target, message)
         return [resources.NoticeSent(command.key, command.target)]

@@ -15,7 +15,7 @@ from ashep.errors import AshepError
 from ashep.ports.repository import Checkup
 from ashep.ports.workspaces import Changes, Landed, Workspaces, WorkTree
 
-TreeCommand = ReadTree | PrepareTree | SealTree | RemoveTree
+TreeCommand = ReadTree | PrepareTree | RemoveTree
 
 
 class TreeEffects:
@@ -33,10 +33,8 @@ class TreeEffects:
         """`checkups`: fetches where an issue begins; None: nothing is fetched."""
         self._checkups: CachedFactory[Settings, Checkup] = checkups or CachedFactory(None)
         lacking = "nothing here can make work trees of issues' own; set worker.workspace to shared"
-        self.shared, self._own = (
-            shared,
-            CachedFactory(workspaces, lacking, by=lambda settings: (settings.worker, settings.git)),
-        )
+        self.shared = shared
+        self._own = CachedFactory(workspaces, lacking, by=lambda settings: (settings.worker, settings.git))
 
     async def carry_out(self, command: TreeCommand, settings: Settings) -> list[Fact]:
         """Do what a command says and give its answer; it may have been done before, in part or whole.
@@ -56,13 +54,17 @@ class TreeEffects:
                 about = (command.issue, command.run, command.key)
                 return [TreePrepared(*about, branch, made.path, made.base, made.head, ground, command.seals)]
             case RemoveTree():
-                return await self._remove(command, settings)
-            case SealTree():
-                return [await self._seal(command, self._own.of(settings))]
+                landed = Landed(command.branch, command.head, command.onto, command.commit)
+                try:
+                    removed = await self._own.of(settings).retire(landed, command.quiet)
+                except AshepError as error:
+                    return failed(command, error)
+                return [TreeRemoved(command.issue, command.key, command.branch, removed.freed, removed.saved)]
 
-    async def _seal(self, command: SealTree, own: Workspaces) -> TreeSealed:
-        words, refused, story = (command.branch, command.run, f"{command.issue}: what {command.run} left"), (), None
-        left = await own.seal(*words)
+    async def seal(self, command: SealTree, settings: Settings) -> TreeSealed:
+        """Seal a branch, and amend it; otherwise as `carry_out`."""
+        own, words = self._own.of(settings), (command.branch, command.run, f"{command.issue}: what {command.run} left")
+        refused, story, left = (), None, await own.seal(*words)
         told, lacking = left.told, left.lacking
         if command.amend is not None:
             amended = await own.amend(command.branch, command.run, left.head, command.amend)
@@ -73,14 +75,6 @@ class TreeEffects:
         about = (command.issue, command.run, command.key)
         sealed = TreeSealed(*about, left.head, left.tree, commits, told, lacking=lacking, unwritable=left.unwritable)
         return replace(sealed, refused=refused, story=story)
-
-    async def _remove(self, command: RemoveTree, settings: Settings) -> list[Fact]:
-        landed = Landed(command.branch, command.head, command.onto, command.commit)
-        try:
-            removed = await self._own.of(settings).retire(landed, command.quiet)
-        except AshepError as error:
-            return failed(command, error)
-        return [TreeRemoved(command.issue, command.key, command.branch, removed.freed, removed.saved)]
 
     async def changes(self, world: World, flow: Flow, since: str = "") -> Changes:
         """Give what the issue's runs changed, for a prompt; on a branch of its own since a commit, or its beginning."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import anyio.to_thread
+import anyio
 from anyio import to_thread
 from pydantic import TypeAdapter
 
@@ -171,10 +171,9 @@ class WorkEffects:
             return
         try:
             await annotations.annotate(flow.issue.id, notes)
-        except TrackerUnavailable:
-            raise
-        except AshepError:
-            return
+        except AshepError as error:
+            if isinstance(error, TrackerUnavailable):
+                raise
 
     async def base_tip(self, world: World) -> str | None:
         """Return the commit at which issues begin; None: there is none that git can read."""
@@ -244,10 +243,16 @@ class WorkEffects:
         self, means: DeliveryAdapters, command: VerifyWork, now: Callable[[], World]
     ) -> list[Fact]:
         """Verify while something would follow from it: checks may take hours, and people change their minds."""
+
+        async def give_up(verifying: anyio.CancelScope) -> None:
+            while is_wanted(now().flows[command.issue], command):
+                await anyio.sleep(UNWANTED)
+            verifying.cancel()
+
         why = "nobody wants to know any more what these checks find"
         answer: list[Fact] | AshepError = [EffectFailed(command.issue, command.key, why, infra=False)]
         async with anyio.create_task_group() as group:
-            group.start_soon(_until_unwanted, command, now, group.cancel_scope)
+            group.start_soon(give_up, group.cancel_scope)
             try:
                 async with self._verifying:
                     if is_wanted(now().flows[command.issue], command):  # it may have waited for long
@@ -351,12 +356,6 @@ async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:
     return ()
 
 
-async def _until_unwanted(command: VerifyWork, now: Callable[[], World], verifying: anyio.CancelScope) -> None:
-    while is_wanted(now().flows[command.issue], command):
-        await anyio.sleep(UNWANTED)
-    verifying.cancel()
-
-
 async def _changes(diffs: Diffs, flow: Flow, settings: Settings, command: VerifyWork) -> bool:
     """Whether work changes anything.
 
@@ -396,5 +395,4 @@ async def assess(
 
     Errors: those of `Diffs`.
     """
-    diff = await diffs.read(base, head)
-    return await anyio.to_thread.run_sync(impact_of, diff, settings, named)
+    return await to_thread.run_sync(impact_of, await diffs.read(base, head), settings, named)

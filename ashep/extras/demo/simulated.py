@@ -147,7 +147,7 @@ class Scene:
         """Look at the world, and not only at what ashep says of it."""
         began, again = self.runner.began, Replay()
         differ = list(replay(state, again))
-        account = anyio.run(examine, state.parent.parent, state, self.tracker, self.runner, RealClock())
+        account = anyio.run(examine, state.parent.parent, state, self.tracker, self.runner.has_session, RealClock())
         conflicts = [run for run, text in self.told.items() if merge_asked(text)]
         lacked = [run for run, text in self.told.items() if "It does not hold:" in text]
         merged = {commit.subject.partition(" [")[0] for commit in self.trees.history()}
