@@ -124,7 +124,7 @@ def end_of_history(git: Path) -> bytes:
 
 async def reading(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:
     """Call git on a repository that is only read."""
-    return await Git(cwd, timeout=_GIT).raw(*arguments, env=env, stdin=stdin) or b""
+    return await Git(cwd, timeout=_GIT).raw(*arguments, env=env, stdin=stdin)
 
 
 def _too_many(commit: str) -> str:

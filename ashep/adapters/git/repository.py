@@ -120,7 +120,7 @@ class Repository:
         """Find the repository, once."""
         if self._folders is None:
             found = await self.git.raw("rev-parse", "--show-toplevel", "--show-prefix", absent=ABSENT)
-            if found is None:
+            if not found:
                 raise AshepError(f"{self.project} is in no git repository; work trees of issues need one")
             common, lines = await self.git.common(), os.fsdecode(found).split("\n")
             if "\n" in f"{self.project}{common}" or len(lines) != 3:
@@ -163,7 +163,7 @@ class Repository:
         absent: re.Pattern[str] | None = None,
     ) -> bytes:
         """Call git in a tree and give what it printed; nothing where it said what `absent` expects."""
-        return await self.git.raw(*arguments, absent=absent, **await _how(place, env, stdin)) or b""
+        return await self.git.raw(*arguments, absent=absent, **await _how(place, env, stdin))
 
     async def unwritable(self, base: str, head: str) -> tuple[str, ...]:
         """Name the first files between two commits that git, as the user has it, writes to no work tree; or none."""

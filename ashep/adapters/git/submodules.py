@@ -109,7 +109,7 @@ async def _names(common: Path, commit: str) -> dict[bytes, bytes] | None:
 
 async def _links(common: Path, commit: str) -> dict[bytes, str]:
     printed = await Git(common, timeout=_GIT).raw("ls-tree", "-r", "-z", "--full-tree", commit, env=_alone(common))
-    lines = (line.partition(b"\t") for line in (printed or b"").split(b"\0") if line.startswith(_LINK))
+    lines = (line.partition(b"\t") for line in printed.split(b"\0") if line.startswith(_LINK))
     return {path: about.split()[2].decode() for about, _, path in lines}
 
 

@@ -41,7 +41,7 @@ class GitTree:
         status = await self._git.redacted(
             "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-ahead-behind"
         )
-        entries = list(_entries(os.fsdecode(status or b"")))
+        entries = list(_entries(os.fsdecode(status)))
         kept = [(kind, path) for kind, path in entries if kind in ("head", "branch") or not _is_ours(path, prefix)]
         dirty = sorted({path for kind, path in kept if kind == "dirty"})
         hashes = await anyio.to_thread.run_sync(lambda: [_content(Path(top, path)) for path in dirty])
@@ -64,7 +64,7 @@ class GitTree:
         words = ("--porcelain=v1", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames")
         folders = sorted({posixpath.dirname(path) or "." for path in paths})
         printed = await self._git.raw("--literal-pathspecs", "status", *words, "--", *folders)
-        lines = {line[3:]: line[0] for line in os.fsdecode(printed or b"").split("\0") if line}
+        lines = {line[3:]: line[0] for line in os.fsdecode(printed).split("\0") if line}
         within = tuple(line for line in lines if line.endswith("/"))  # folders that are ignored
         told = dict[str, Literal["new", "changed"]]()
         for path in paths:
@@ -85,7 +85,7 @@ class GitTree:
         """Give HEAD alone, which costs no look at the files; None where there is none, for whatever reason."""
         none = re.compile(rf"^$|{ABSENT.pattern}")
         found = await self._git.redacted("rev-parse", "--verify", "--quiet", "HEAD", absent=none)
-        head = (found or b"").decode().strip()
+        head = found.decode().strip()
         return head if SHA.fullmatch(head) else None
 
     async def changes(
@@ -119,7 +119,7 @@ class GitTree:
         found = await self._git.redacted(
             "rev-list", "--reverse", f"--max-count={MOST_COMMITS}", f"{before}..{after}", "--", absent=unknown
         )
-        return tuple((found or b"").decode().split())
+        return tuple(found.decode().split())
 
     async def _log(self, *what: str) -> list[tuple[Commit, tuple[str, ...]]]:
         """Give commits with the runs that they name; those that the repository does not have are left out."""

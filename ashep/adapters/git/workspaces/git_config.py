@@ -31,7 +31,7 @@ def kept(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 async def read(git: Git) -> Sequence[tuple[str, str]]:
     """Give the settings of git that hold for the user in the repository, without those of our own calls."""
     listed = await git.raw("config", "--includes", "-z", "--list", "--show-scope", absent=NOTHING)
-    words = os.fsdecode(listed or b"").split("\0")
+    words = os.fsdecode(listed).split("\0")
     lines = [line.partition("\n") for scope, line in zip(words[::2], words[1::2], strict=False) if scope != "command"]
     return [(key, value if equals else "true") for key, equals, value in lines]  # `[filter "lfs"] required` is a yes
 

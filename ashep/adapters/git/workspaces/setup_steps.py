@@ -89,7 +89,7 @@ async def _copy(
     """
     project = repository.project
     listed = await repository.git.raw("ls-files", "-z")
-    tracked = {os.fsdecode(path) for path in (listed or b"").split(b"\0")}
+    tracked = {os.fsdecode(path) for path in listed.split(b"\0")}
 
     def found() -> list[str]:
         sources = {path for pattern in patterns for path in project.glob(pattern)}
