@@ -12,7 +12,7 @@ from typing import NamedTuple
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.repository import Repository, WorkspacePaths
+from ashep.adapters.git.repository import TreeRepository, WorkspacePaths
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.journal import durable_io as paths
@@ -60,22 +60,21 @@ class Content:
     """The index differs from HEAD, or there is no HEAD."""
 
 
-async def look(repository: Repository, place: WorkspacePaths) -> Content:
+async def look(repository: TreeRepository) -> Content:
     """Read what is in a tree and in its index."""
+    place = repository.place
     files = await anyio.to_thread.run_sync(files_of, place)
-    listed = await repository.inside(place, "ls-files", "--stage", "-v", "-z")
+    listed = await repository.inside("ls-files", "--stage", "-v", "-z")
     entries = tuple(_entry(line) for line in listed.split(b"\0") if line)
     changed, ignored = b"", b""
     if files or await anyio.Path(place.path).is_dir():
         await _refuse_submodules(place, entries)
-        changed = await repository.inside(place, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
-        ignored = await repository.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+        changed = await repository.inside("diff-files", "--name-only", "-z", "--ignore-submodules=all")
+        ignored = await repository.inside("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     none = re.compile("^$|fatal: Needed a single revision")
-    found = await repository.inside(
-        place, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", "HEAD^{tree}", absent=none
-    )
+    found = await repository.inside("rev-parse", "--verify", "--quiet", "HEAD^{commit}", "HEAD^{tree}", absent=none)
     head, tree = (found.decode().split() or [None, None])[:2]
-    same = await repository.ask(place, "diff-index", "--cached", "--quiet", "HEAD", "--")
+    same = await repository.ask("diff-index", "--cached", "--quiet", "HEAD", "--")
     held = ignored.split(b"\0")
     nested = tuple(
         path for path in held if path.endswith(b"/")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from ashep.adapters.git.command import NOTHING
-from ashep.adapters.git.repository import Repository, RepositoryFolders, WorkspacePaths
+from ashep.adapters.git.repository import RepositoryFolders, TreeRepository, WorkspacePaths
 
 Policy = Literal["run", "skip"]
 """What becomes of hooks: `git.hooks` in config.yaml."""
@@ -72,11 +72,11 @@ def _is_small_file(file: Path) -> bool:
     return False
 
 
-async def switch_hooks(inner: Repository, place: WorkspacePaths, hooks: Hooks) -> None:
+async def switch_hooks(inner: TreeRepository, hooks: Hooks) -> None:
     """Switch hooks on or off in an existing place; another folder that an agent set stays."""
-    printed = await inner.inside(place, "config", "--local", KEY, absent=NOTHING)
+    printed = await inner.inside("config", "--local", KEY, absent=NOTHING)
     present = os.fsdecode(printed).strip() or None
     if present == hooks.path or NO_HOOKS not in (present, hooks.path):
         return
     change = ("--replace-all", KEY, hooks.path) if hooks.path is not None else ("--unset-all", KEY)
-    await inner.inside(place, "config", "--local", *change)
+    await inner.inside("config", "--local", *change)
