@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import fsync, locks

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import ABSENT, LONG, UNFLUSHED, WORK_TREE, Git, How, commit_of, failed

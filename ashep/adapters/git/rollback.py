@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import checkouts, index_lock, objects

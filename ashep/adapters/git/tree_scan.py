@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.repository import TreeRepository, WorkspacePaths

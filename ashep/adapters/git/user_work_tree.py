@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import ABSENT, MOST_COMMITS, MOST_DIFF, PATCH, SHA, STAT, Git, capped, changed, history

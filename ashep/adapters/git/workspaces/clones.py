@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import LONG, NOTHING, PLACE, SHA, TRAILER, Git

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import fsync

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import fsync

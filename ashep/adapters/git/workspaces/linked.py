@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import command

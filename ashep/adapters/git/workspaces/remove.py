@@ -7,7 +7,6 @@ from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import tree_scan

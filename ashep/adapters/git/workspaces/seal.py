@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import command, locks, tree_scan
