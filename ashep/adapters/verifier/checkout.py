@@ -104,9 +104,14 @@ class Checkout:
     async def fill(self) -> None:
         """Write the files, those of submodules as far as they are here. Raises `AshepError`."""
         files, commits = self._files, self._commits
-        await files.on_disk(self._prepare)
-        await files.ask_for_room(*filter(None, (commits.tree, commits.scripts)))
-        await files.git("read-tree", commits.tree)
+
+        def make_folders() -> None:
+            self.folders.home.mkdir()
+            self.folders.tmp.mkdir()
+            link_caches(self.folders.home)
+
+        await files.on_disk(make_folders)
+        await files.begin(*filter(None, (commits.tree, commits.scripts)))
         if commits.scripts != commits.own_scripts:
             if commits.own_scripts:
                 await files.git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", SCRIPTS)
@@ -141,12 +146,6 @@ class Checkout:
         for files in (self._files, *self._submodules):
             await files.git("checkout-index", "-a", "-f", "-u", "-q")
         await self.open_to_programs()
-
-    def _prepare(self) -> None:
-        for folder in (self.folders.tree, self.folders.home, self.folders.tmp):
-            folder.mkdir()
-        link_caches(self.folders.home)
-        self._files.make_git(self._files.folder)
 
     def _make_repository(self) -> None:
         self._files.make_git(self.tree / ".git", _IDENTITY, self.folders.objects)

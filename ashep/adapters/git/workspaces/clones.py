@@ -427,7 +427,7 @@ class Clones(Worktrees):
             raise TreeRefused(f"{place.path}: nothing is committed there")
         brought = await packed(inner.git, place.env, [head], known)
         made = ExportedFiles(CommitSource(lent.objects, head, lent.shallow), folder / ".git", folder, self._floor)
-        await made.on_disk(lambda: made.make_git(made.folder))
+        await made.on_disk(made.make_git)
         await isolated_git.add(made, brought, self._repository.redaction)
         await made.git("rev-list", "--objects", "--quiet", head)  # it is whole
         modules = (await self._repository.folders()).common / MODULES  # which are read where this commit is checked

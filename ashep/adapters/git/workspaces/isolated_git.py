@@ -144,7 +144,7 @@ async def bring(
     folder = common / "ashep" / "taking" / place.notes.name  # whoever calls this holds the branch
     async with drafting(folder):
         made = ExportedFiles(CommitSource(common / "objects", min(new), b""), folder, folder, 0)
-        await made.on_disk(lambda: made.make_git(folder))
+        await made.on_disk(made.make_git)
         try:
             # not thin, so that no object of ours is made a part of theirs
             brought = await packed(inner.git, place.env, new, known)

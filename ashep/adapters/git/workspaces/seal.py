@@ -13,7 +13,7 @@ import anyio.to_thread
 from ashep.adapters.git import command, locks, tree_scan
 from ashep.adapters.git.repository import Repository, TreeRepository, WorkspacePaths, move_aside, under_way
 from ashep.adapters.git.workspaces import salvage
-from ashep.core.text import clean
+from ashep.core.text import clean, list_names
 from ashep.errors import AshepError, RepositoryLocked, TreeRefused
 
 _OWN = (".beads", ".agent-shepherd/state", ".agent-shepherd/runs.jsonl", ".beads.gate.lock")
@@ -90,7 +90,7 @@ async def seal(repository: TreeRepository, branch: str, tip: str, run: str, mess
         strayed = False
     elif conflicts:
         await end(repository, state)
-        shown = ", ".join(conflicts[:_SHOWN]) + (f" and {len(conflicts) - _SHOWN} more" if conflicts[_SHOWN:] else "")
+        shown = list_names(conflicts, _SHOWN)
         told.words.append(f"a {state or 'merge'} with conflicts in {shown} was left; it is saved and ended")
     elif state == "bisect":
         await end(repository, state)
@@ -230,8 +230,7 @@ async def _unstaged(repository: TreeRepository, left_out: Iterable[str]) -> list
 
 
 def _first(paths: Sequence[bytes]) -> str:
-    shown = ", ".join(clean(os.fsdecode(path))[:200] for path in paths[:_SHOWN])
-    return shown + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+    return list_names([clean(os.fsdecode(path))[:200] for path in paths], _SHOWN)
 
 
 def _open_up(top: Path) -> list[bytes]:
