@@ -40,7 +40,11 @@ async def _restore(git: Git, top: Path, held: index_lock.Held, old: str, new: st
     touched = await objects.changes(git, old, new)
     await held.renew()
     listed = await git.within(top, "ls-files", "-z", "--stage", "-v", index=held.copy)
-    staged = {path: (tag, entry) for path, tag, entry in map(_entry, filter(None, listed.stdout.split(b"\0")))}
+    staged = dict[bytes, tuple[bytes, tuple[bytes, bytes]]]()  # what git was told of a path, as a letter; its entry
+    for line in filter(None, listed.stdout.split(b"\0")):
+        head, _, path = line.partition(b"\t")
+        tag, mode, name, _ = head.split(b" ")
+        staged[path] = tag, (mode, name)
     ours = [change for change in touched if staged.get(change.path, (b"", None))[1] in (change.old, change.new)]
     tags = {change.path: staged[change.path][0] for change in ours if change.old and change.path in staged}
     sparse = {path for path in tags if tags[path] in b"Ss"}  # where they are not there a sparse checkout left them out
@@ -71,13 +75,6 @@ async def _restore(git: Git, top: Path, held: index_lock.Held, old: str, new: st
 
 def _listed(paths: Iterable[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
-
-
-def _entry(line: bytes) -> tuple[bytes, bytes, tuple[bytes, bytes]]:
-    """Read a line of `git ls-files --stage -v`: the path, the letter that says what git was told of it, the entry."""
-    head, _, path = line.partition(b"\t")
-    tag, mode, name, _ = head.split(b" ")
-    return path, tag, (mode, name)
 
 
 async def _unlike(

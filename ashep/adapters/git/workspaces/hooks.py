@@ -6,11 +6,9 @@ it. Hooks from elsewhere are copied when the place is made.
 
 import os
 import shutil
-import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -58,18 +56,13 @@ def copy_hooks(hooks: Hooks, place: WorkspacePaths) -> None:
 
 def hook_files(folder: Path | None) -> Iterable[Path]:
     """List the files of a folder of hooks that may be copied: no sample, no folder, nothing that is large. Blocks."""
-    try:
-        there = sorted(folder.iterdir()) if folder is not None else ()
-    except OSError:  # there is none, or nobody may read it
-        return ()
-    return list(islice((file for file in there if file.suffix != ".sample" and _is_small_file(file)), _MOST))
-
-
-def _is_small_file(file: Path) -> bool:
-    with suppress(OSError):  # a link to nowhere
-        about = file.stat()
-        return stat.S_ISREG(about.st_mode) and about.st_size <= _LARGEST
-    return False
+    found = list[Path]()
+    with suppress(OSError):  # there is none, or nobody may read it
+        for file in sorted(folder.iterdir()) if folder is not None else ():
+            with suppress(OSError):  # a link to nowhere
+                if file.suffix != ".sample" and file.is_file() and file.stat().st_size <= _LARGEST:
+                    found.append(file)
+    return found[:_MOST]
 
 
 async def switch_hooks(inner: TreeRepository, hooks: Hooks) -> None:
