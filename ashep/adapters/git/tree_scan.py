@@ -19,6 +19,9 @@ from ashep.journal import durable_io as paths
 GITLINK, LINK = "160000", "120000"
 """The modes of a submodule and of a symbolic link."""
 
+OWN = (".beads", ".agent-shepherd/state", ".agent-shepherd/runs.jsonl", ".beads.gate.lock")
+"""What is of bd and of ashep in a project; what people edit, the policies, is not."""
+
 FILLED = "submodules"
 """Our note of what the submodules of a tree were filled with (`ashep.adapters.git.workspaces.submodules`)."""
 

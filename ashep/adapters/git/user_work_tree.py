@@ -12,6 +12,7 @@ from typing import Literal
 import anyio.to_thread
 
 from ashep.adapters.git.command import ABSENT, MOST_COMMITS, MOST_DIFF, PATCH, SHA, STAT, Git, capped, changed, history
+from ashep.adapters.git.tree_scan import OWN
 from ashep.core.facts.delivery import Tree
 from ashep.core.text import clean
 from ashep.ports.workspaces import Changes, Commit
@@ -151,11 +152,7 @@ def _entries(status: str) -> Iterator[tuple[str, str]]:
 
 def _is_ours(path: str, prefix: str) -> bool:
     """Say whether a path is of bd's database or of ashep's state; what people edit, the policies, is not."""
-    own = path.removeprefix(prefix)
-    return own.startswith((".beads/", ".agent-shepherd/state/")) or own in (
-        ".beads.gate.lock",
-        ".agent-shepherd/runs.jsonl",
-    )
+    return f"{path.removeprefix(prefix)}/".startswith(tuple(f"{own}/" for own in OWN))
 
 
 def _content(path: Path) -> str:

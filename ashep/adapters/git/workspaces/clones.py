@@ -277,7 +277,7 @@ class Clones(Worktrees):
     async def _settings(self) -> Sequence[tuple[str, str]]:
         """Give the user's settings of git, and write down what of them is told in places."""
         said = await git_config.read(self._repository.git)
-        await git_config.write_down(said, await anyio.to_thread.run_sync(self._place.resolve))
+        await anyio.to_thread.run_sync(lambda: git_config.write_down(said, self._place.resolve()))
         return said
 
     async def _refresh(self, inner: TreeRepository, branch: str, begun: str, head: str) -> None:

@@ -16,7 +16,6 @@ from ashep.adapters.git.workspaces import salvage
 from ashep.core.text import clean, list_names
 from ashep.errors import AshepError, RepositoryLocked, TreeRefused
 
-_OWN = (".beads", ".agent-shepherd/state", ".agent-shepherd/runs.jsonl", ".beads.gate.lock")
 _BROKEN_INDEX = re.compile(r"index file corrupt|bad index|index file .*(?:smaller|corrupt)|bad signature")
 _CLOSED = b"could not open directory"
 MOST_TRIES = 100
@@ -255,7 +254,7 @@ def _open_up(top: Path) -> list[bytes]:
 async def not_ours(repository: Repository) -> list[str]:
     """Give the pathspecs that leave out what is of bd and of ashep."""
     prefix = (await repository.folders()).prefix
-    return [f":(exclude,top,literal){prefix}{own}" for own in _OWN]
+    return [f":(exclude,top,literal){prefix}{own}" for own in tree_scan.OWN]
 
 
 async def _show_hidden(repository: TreeRepository) -> None:
