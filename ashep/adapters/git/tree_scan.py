@@ -70,7 +70,12 @@ async def look(repository: TreeRepository) -> Content:
     entries = tuple(_entry(line) for line in listed.split(b"\0") if line)
     changed, ignored = b"", b""
     if files or await anyio.Path(place.path).is_dir():
-        await _refuse_submodules(place, entries)
+        links = [place.path / os.fsdecode(entry.path) / ".git" for entry in entries if entry.mode == GITLINK]
+        if filled := await anyio.to_thread.run_sync(lambda: [link.parent.name for link in links if link.is_file()]):
+            raise AshepError(  # its commits lie in the tree's own git folder, and go with it
+                f"{place.path} has a submodule with content ({clean(', '.join(filled[:3]))}), whose work cannot be "
+                "saved. Push what is in it, empty it with `git submodule deinit`, and try again."
+            )
         changed = await repository.inside("diff-files", "--name-only", "-z", "--ignore-submodules=all")
         ignored = await repository.inside("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     none = re.compile("^$|fatal: Needed a single revision")
@@ -175,14 +180,3 @@ def _entry(line: bytes) -> IndexEntry:
     about, _, path = line.partition(b"\t")
     tag, mode, sha, stage = about.decode().split(" ")
     return IndexEntry(path, mode, sha, int(stage), hidden=tag.islower() or tag == "S")
-
-
-async def _refuse_submodules(place: WorkspacePaths, entries: Iterable[IndexEntry]) -> None:
-    """Raise where a submodule is filled: its commits lie in the tree's own git folder, and go with it."""
-    links = [place.path / os.fsdecode(entry.path) / ".git" for entry in entries if entry.mode == GITLINK]
-    found = await anyio.to_thread.run_sync(lambda: [link.parent.name for link in links if link.is_file()])
-    if found:
-        raise AshepError(
-            f"{place.path} has a submodule with content ({clean(', '.join(found[:3]))}), whose work cannot be saved. "
-            "Push what is in it, empty it with `git submodule deinit`, and try again."
-        )

@@ -21,14 +21,14 @@ import anyio.to_thread
 
 from ashep.adapters.git.command import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.export import CommitSource, ExportedFiles, drafting, end_of_history
-from ashep.adapters.git.repository import SEALED, TreeRepository, WorkspacePaths, move_aside, ref_in
+from ashep.adapters.git.repository import TreeRepository, WorkspacePaths, move_aside, ref_in
 from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.tree_scan import Stat
 from ashep.adapters.git.workspaces import git_config, lfs, missing_objects, salvage, seal
 from ashep.adapters.git.workspaces.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks
 from ashep.adapters.git.workspaces.hooks import Policy as HookPolicy
 from ashep.adapters.git.workspaces.isolated_git import IsolatedGit, PlaceRepository, bring
-from ashep.adapters.git.workspaces.linked import Worktrees, path_of
+from ashep.adapters.git.workspaces.linked import NO_COMMIT, Worktrees, path_of
 from ashep.adapters.git.workspaces.review_checkout import CLOSED, lay
 from ashep.adapters.git.workspaces.shared_objects import LENDER, BorrowedObjects, ObjectStore, held, pack, packed
 from ashep.adapters.git.workspaces.submodules import changed_submodules, fill_place
@@ -49,7 +49,7 @@ No agent works in the first two, so that a branch is quoted there: a note is fou
 
 TRIAL = "ashep/+install"
 """The branch that a place for trials is on; no ref of the repository has its name."""
-NO_COMMIT = "this repository has no commit yet: make one, for a branch must begin somewhere"
+
 
 _ELSEWHERE = "commondir"
 """The file in which git looks for where a repository's refs, settings and objects are: a whole one has none."""
@@ -139,20 +139,6 @@ class Clones(Worktrees):
         begun, head = await self._begin(branch, base)
         lent = await self._lent(branch, begun)
         return await self._build(branch, head, lent), begun, head
-
-    async def _begin(self, branch: str, base: str | None) -> tuple[str, str]:
-        """Make the branch where there is none; give its base and its commit."""
-        repository, ref, sealed = self._repository, f"refs/heads/{branch}", f"{SEALED}{branch}"
-        there = await repository.refs(ref, sealed, f"{BASES}{branch}")
-        if ref in there or sealed in there:
-            head = there.get(ref) or await self._tip(branch)  # an agent deleted it, or a person did
-            begun = there.get(f"{BASES}{branch}") or await self._base_of(branch, head)
-        else:
-            head = begun = await self._base_commit(base)
-            if head is None or begun is None:
-                raise AshepError(NO_COMMIT)
-            await repository.update_refs([f"update {BASES}{branch} {begun}", f"create {ref} {head}"])
-        return begun, head
 
     async def _lay(self, branch: str, base: str | None) -> Prepared:
         """Lay out what the branch has now, for who only reads; what was laid out before goes."""

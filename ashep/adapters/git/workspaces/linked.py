@@ -40,6 +40,7 @@ from ashep.redaction import Redaction
 
 _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
 _AT_ONCE = 4
+NO_COMMIT = "this repository has no commit yet: make one, for a branch must begin somewhere"
 
 
 class Worktrees:
@@ -229,7 +230,9 @@ class Worktrees:
                 branch = branch_in(place.path.relative_to(root).as_posix())
                 ref = f"refs/heads/{branch}"
                 size = await anyio.to_thread.run_sync(size_of, *place.folders)
-                used = await anyio.to_thread.run_sync(_used, place)
+                files = (place.notes / "used", place.admin)
+                times = await anyio.to_thread.run_sync(lambda: [one.stat().st_mtime for one in files if one.exists()])
+                used = datetime.fromtimestamp(next(iter(times), 0), UTC)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
                 dirty = place.broken or place.ref != ref
                 dirty = dirty or await removing.uncommitted(await self._inside(place)) is not None
@@ -335,7 +338,8 @@ class Worktrees:
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
         place = await self._found(branch)
-        if place is not None and await anyio.to_thread.run_sync(_is_begun, place):
+        mark = anyio.Path(place.admin, "locked") if place is not None else None
+        if place and mark and await mark.is_file() and (await mark.read_text()).strip() == "initializing":
             # git had not made it when it was killed: nobody was in it
             await removing.take_away(self._repository, self._place, place)
             return None
@@ -363,19 +367,9 @@ class Worktrees:
         """Make the tree, and the branch where there is none; give them with the base and the branch's commit."""
         repository = self._repository
         await anyio.to_thread.run_sync(self._room)
-        ref, base_ref = f"refs/heads/{branch}", f"{BASES}{branch}"
-        head = (await repository.refs(ref)).get(ref)
-        if head is None:
-            head = await self._base_commit(base)
-            if head is None:
-                raise AshepError("this repository has no commit yet: make one, for a branch must begin somewhere")
-            await repository.update_refs([f"update {base_ref} {head}"])
-            begun, words = head, ("--no-track", "-b", branch)
-        else:
-            begun, words = await self._base_of(branch, head), ()
         path = await anyio.to_thread.run_sync(self._free, branch)
-        last = head if words else branch
-        add = (*command.UNFLUSHED, "worktree", "add", "--quiet", *words, str(path), last)
+        begun, head = await self._begin(branch, base)
+        add = (*command.UNFLUSHED, "worktree", "add", "--quiet", str(path), branch)
         done = await repository.git.run(*add, cwd=(await repository.folders()).top, timeout=command.LONG)
         if done.returncode:
             said = repository.git.said(done)
@@ -389,6 +383,20 @@ class Worktrees:
         if place is None:
             raise AshepError(f"git made the tree of {branch}, and does not know it")
         return place, begun, head
+
+    async def _begin(self, branch: str, base: str | None) -> tuple[str, str]:
+        """Make the branch where there is none; give its base and its commit."""
+        repository, ref, sealed = self._repository, f"refs/heads/{branch}", f"{SEALED}{branch}"
+        there = await repository.refs(ref, sealed, f"{BASES}{branch}")
+        if ref in there or sealed in there:
+            head = there.get(ref) or await self._tip(branch)  # an agent deleted it, or a person did
+            begun = there.get(f"{BASES}{branch}") or await self._base_of(branch, head)
+        else:
+            head = begun = await self._base_commit(base)
+            if head is None or begun is None:
+                raise AshepError(NO_COMMIT)
+            await repository.update_refs([f"update {BASES}{branch} {begun}", f"create {ref} {head}"])
+        return begun, head
 
     def _room(self) -> None:
         """Raise where the disk has less room than there must be."""
@@ -462,17 +470,3 @@ def use(place: WorkspacePaths, project: Path | None = None) -> None:
     (place.notes / "used").touch()
     if project is not None:
         (place.notes / "project").write_text(f"{project.resolve()}\n")
-
-
-def _used(place: WorkspacePaths) -> datetime:
-    for file in (place.notes / "used", place.admin):
-        if file.exists():
-            return datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    return datetime.fromtimestamp(0, UTC)
-
-
-def _is_begun(place: WorkspacePaths) -> bool:
-    try:
-        return (place.admin / "locked").read_text().strip() == "initializing"
-    except OSError:
-        return False

@@ -72,9 +72,8 @@ async def save_beside(
     files = await anyio.to_thread.run_sync(_readable, repository.place.path, paths)
     if not files:
         return (), set()
-    hashed = await _hashed(repository, files, list(files))
-    modes = {path: _mode(about) for path, about in files.items()}
-    tree = await _tree(repository, ((modes[path], hashed[path], _storable(path, modes[path])) for path in files))
+    entries = await _store(repository, files, list(files))
+    tree = await _tree(repository, ((mode, sha, _storable(path, mode)) for path, (mode, sha) in entries.items()))
     commit = await _commit(repository, tree, None, "Files that git refuses")
     return await _name(repository, branch, {"files": commit}), set(files)
 
@@ -176,10 +175,8 @@ async def _save_files(repository: TreeRepository, content: Content, spared: Coll
     }
     if not fresh and not (gone and content.files):
         return
-    hashed = await _hashed(repository, content.files, fresh)
-    modes = {path: _mode(content.files[path]) for path in fresh}
     lines = {path: (entry.mode, entry.sha) for path, entry in tracked.items() if path not in gone}
-    lines |= {path: (modes[path], hashed[path]) for path in fresh}
+    lines |= await _store(repository, content.files, fresh)
     tree = await _tree(repository, ((mode, sha, _storable(path, mode)) for path, (mode, sha) in lines.items()))
     if tree != content.head_tree:
         kept["files"] = await _commit(repository, tree, content.head, "The files of a work tree")
@@ -200,8 +197,13 @@ def _storable(path: bytes, mode: str) -> bytes:
     )
 
 
-async def _hashed(repository: TreeRepository, files: Mapping[bytes, Stat], paths: list[bytes]) -> dict[bytes, str]:
-    """Store the bytes of files, and of links the names that they lead to, as they are: no filter, no line end."""
+async def _store(
+    repository: TreeRepository, files: Mapping[bytes, Stat], paths: list[bytes]
+) -> dict[bytes, tuple[str, str]]:
+    """Store the bytes of files, and of links the names that they lead to, as they are: no filter, no line end.
+
+    Returns the mode and the object of each.
+    """
 
     def links(folder: Path) -> dict[bytes, bytes]:
         found = dict[bytes, bytes]()
@@ -222,7 +224,7 @@ async def _hashed(repository: TreeRepository, files: Mapping[bytes, Stat], paths
         printed = await repository.inside(*(UNFLUSHED if many else ()), *arguments, stdin=listed)
         if many:
             await anyio.to_thread.run_sync(os.sync)
-    return dict(zip(paths, printed.decode().split(), strict=True))
+    return {path: (_mode(files[path]), sha) for path, sha in zip(paths, printed.decode().split(), strict=True)}
 
 
 @asynccontextmanager
