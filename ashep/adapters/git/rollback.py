@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -129,18 +130,15 @@ async def _begins(git: Git, top: Path, change: objects.PathChange) -> bool:
 async def _begins_large(git: Git, file: anyio.Path, name: str) -> bool:
     """Say whether a file is the beginning of a blob that is too large to be held in memory."""
     draft = Path(await git.common(), await git.word("unpack-file", name))
+
+    def compare() -> bool:
+        with Path(file).open("rb") as part, draft.open("rb") as whole:
+            return all(chunk == whole.read(len(chunk)) for chunk in iter(partial(part.read, _CHUNK), b""))
+
     try:
-        return await anyio.to_thread.run_sync(_is_beginning, Path(file), draft)
+        return await anyio.to_thread.run_sync(compare)
     finally:
         await anyio.Path(draft).unlink(missing_ok=True)
-
-
-def _is_beginning(part: Path, whole: Path) -> bool:
-    with part.open("rb") as one, whole.open("rb") as other:
-        while chunk := one.read(_CHUNK):
-            if chunk != other.read(len(chunk)):
-                return False
-    return True
 
 
 def _is_file(top: bytes, path: bytes) -> bool:
