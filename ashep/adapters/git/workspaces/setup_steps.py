@@ -107,24 +107,18 @@ async def _copy(project: Path, git: Git, inner: TreeRepository, patterns: Iterab
 
     try:
         names = await anyio.to_thread.run_sync(found)
-        await _refuse_unignored(inner, folder, names)
+        prefix = folder.relative_to(inner.place.path)
+        asked = {os.fsencode(prefix / name) for name in names}
+        stdin = b"".join(path + b"\0" for path in asked)
+        ignored = await inner.inside("check-ignore", "-z", "--stdin", stdin=stdin, absent=NOTHING) if asked else b""
+        if left := sorted(asked - {*ignored.split(b"\0")}):
+            raise AshepError(
+                f"worker.setup: git does not ignore {clean(os.fsdecode(left[0]))} in {inner.place.path}, so that it "
+                "would be committed with the work of an agent; put it into .gitignore"
+            )
         await anyio.to_thread.run_sync(copy, names)
     except (OSError, shutil.Error, ValueError, NotImplementedError) as error:
         raise AshepError(f"worker.setup: {', '.join(patterns)} cannot be copied to {folder}: {error}") from error
-
-
-async def _refuse_unignored(inner: TreeRepository, folder: Path, names: Sequence[str]) -> None:
-    if not names:
-        return
-    prefix = folder.relative_to(inner.place.path).as_posix()
-    asked = {os.fsencode(name if prefix == "." else f"{prefix}/{name}") for name in names}
-    stdin = b"".join(path + b"\0" for path in asked)
-    ignored = await inner.inside("check-ignore", "-z", "--stdin", stdin=stdin, absent=NOTHING)
-    if left := sorted(asked - {*ignored.split(b"\0")}):
-        raise AshepError(
-            f"worker.setup: git does not ignore {clean(os.fsdecode(left[0]))} in {inner.place.path}, so that it would "
-            "be committed with the work of an agent; put it into .gitignore"
-        )
 
 
 def refuse_links(top: Path, folder: Path) -> None:
