@@ -9,8 +9,7 @@ import pytest
 from ashep.adapters.git import GitLanding, rollback
 from ashep.adapters.git.command import LANDING, Git
 from ashep.adapters.git.workspaces.linked import Worktrees
-from ashep.adapters.verifier.checkout import Checkout, find
-from ashep.adapters.verifier.checkout import CheckoutFolder as CheckPlace
+from ashep.adapters.verifier.checkout import Checkout, find, make_checkout_folder
 from ashep.errors import AshepError, ProgramTimedOut
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated
 from tests.conformance.landings import GitLandingWorld, put, refusal
@@ -400,7 +399,7 @@ async def test_what_the_disk_does_not_take_of_a_tree_is_an_error_of_ours(world: 
 async def checked_out(world: GitLandingWorld, commit: str, scratch: Path) -> list[str]:
     """Check a commit out as for a check, and read the log there."""
     commits = await find(world.top, commit, None)
-    async with CheckPlace(scratch) as place:
+    async with make_checkout_folder(scratch) as place:
         checkout = Checkout(place, commits)
         await checkout.fill()
         await checkout.open_to_programs()

@@ -77,7 +77,7 @@ async def cleaning(project: Path) -> list[CheckLine]:
         listed = await Git(project).raw("clean", "-ndx", "--", ".beads", FOLDER)
     except AshepError:
         return []  # another line says so
-    names = sorted({Path(os.fsdecode(line)).parts[0] for line in re.findall(rb"Would remove (.+)", listed or b"")})
+    names = sorted({Path(os.fsdecode(line)).parts[0] for line in re.findall(rb"Would remove (.+)", listed)})
     what = f"`git clean -fdx` deletes what no commit holds, here of {' and '.join(names)}: issues, journal, settings"
     remedy = f"`git clean -fdx -e .beads -e {FOLDER}` spares them"
     return [CheckLine("ok", "git clean", what, remedy)] if names else []

@@ -19,7 +19,7 @@ from ashep.adapters.git.workspaces.clones import place_at
 from ashep.adapters.runners.opencode.isolated_runner import folder_for
 from ashep.adapters.sandboxes.profiles import STUBS
 from ashep.adapters.sandboxes.request_files import ANSWERS, ASKS, answer, stirring, take
-from ashep.adapters.verifier.checkout import CheckoutFolder as Scratch
+from ashep.adapters.verifier.checkout import make_checkout_folder
 from ashep.core.delivery.workspaces import speaks_for_itself
 from ashep.core.state.world import World
 from ashep.core.text import clean
@@ -120,7 +120,7 @@ class VerifyResponder:
         if not criteria.checks:
             raise NoChecks(f"neither {issue} nor its phase {run.phase} has checks")
         trees = factories.worktrees_of(self._project, world.settings, redaction=self._redaction)
-        async with Scratch(self._state / "checks") as scratch:
+        async with make_checkout_folder(self._state / "checks") as scratch:
             repository = scratch / "repository"
             await anyio.Path(repository).mkdir()
             commit = await trees.copy(own.branch, own.base, repository)

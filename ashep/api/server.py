@@ -291,7 +291,6 @@ async def _serve(
             await server.serve([listener])
             group.cancel_scope.cancel()
     finally:
-        clock.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await tracker.aclose()
             await sessions.save()

@@ -1,5 +1,6 @@
 """GitHub's REST interface, and those that speak it (GitHub Enterprise Server)."""
 
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -47,11 +48,8 @@ class GitHub:
 
     async def open(self, request: PullRequest) -> Opened:
         data = {"title": request.title, "head": request.branch, "base": request.base, "body": request.body}
-
-        async def post() -> Opened:
-            return opened(await self._api.post(f"{self._place}/pulls", data))
-
-        return await open_once(self.find, post, request, taken=self.taken)
+        post = partial(self._api.post, f"{self._place}/pulls", data)
+        return await open_once(self.find, post, opened, request, self.taken)
 
     async def state(self, number: int) -> PullState:
         pull = await self._api.get(f"{self._place}/pulls/{number}")

@@ -1,5 +1,6 @@
 """GitLab's REST interface: merge requests of one project."""
 
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -47,11 +48,8 @@ class GitLab:
 
     async def open(self, request: PullRequest) -> Opened:
         data = {"title": request.title, "source_branch": request.branch, "target_branch": request.base}
-
-        async def post() -> Opened:
-            return _opened(await self._api.post(self._place, {**data, "description": request.body}))
-
-        return await open_once(self.find, post, request, taken=(409,))
+        post = partial(self._api.post, self._place, {**data, "description": request.body})
+        return await open_once(self.find, post, _opened, request, (409,))
 
     async def state(self, number: int) -> PullState:
         place = f"{self._place}/{number}"

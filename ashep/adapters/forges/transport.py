@@ -156,7 +156,8 @@ def _wait(answer: ForgeResponse, otherwise: float = SECONDARY) -> float:
 
 async def open_once(
     find: Callable[[str, str, str], Awaitable[Opened | None]],
-    post: Callable[[], Awaitable[Opened]],
+    post: Callable[[], Awaitable[Any]],
+    read: Callable[[Any], Opened],
     request: PullRequest,
     taken: tuple[int, ...],
 ) -> Opened:
@@ -164,7 +165,7 @@ async def open_once(
     if stands := await find(request.key, request.branch, request.base):
         return stands
     try:
-        return await post()
+        return read(await post())
     except ForgeRefused as refused:
         if refused.status in taken and (stands := await find(request.key, request.branch, request.base)):
             return stands

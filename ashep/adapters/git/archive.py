@@ -21,11 +21,11 @@ async def files_of(project: Path, revision: str, names: Sequence[str]) -> dict[s
     commit = await commit_of(git, revision, absent=re.compile(""))  # whatever git says
     if commit is None:
         return {}
-    listed = await git.raw("ls-tree", "-z", "--name-only", commit, "--", *names) or b""
+    listed = await git.raw("ls-tree", "-z", "--name-only", commit, "--", *names)
     there = [name.decode(errors="surrogateescape") for name in listed.split(b"\0") if name]
     if not there:
         return {}
-    packed = await git.raw("archive", "--format=tar", commit, "--", *there) or b""
+    packed = await git.raw("archive", "--format=tar", commit, "--", *there)
     if len(packed) > MOST:
         raise AshepError(f"{', '.join(there)} have {len(packed)} bytes in {commit[:12]}; at most {MOST} are read")
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

@@ -171,24 +171,20 @@ class GitLanding(Integration):
             done = await self._git.within(
                 tree.path, "read-tree", *move, index=held.copy, accepted=(0, 1, 128), writes=True
             )
-        except ProgramTimedOut as error:
+            if not done.returncode:
+                # they look like a person's changes if half of them is lost
+                await fsync.files(tree.path, [change.path for change in await changes(self._git, old, new)])
+                await held.publish()
+        except AshepError as error:  # git was killed, the disk does not take it
             await restore(self._git, tree.path, held, old, new)
-            return MoveRefused("failed", f"{here}, where git takes too long: {error}")
-        except AshepError:  # it was killed
-            await restore(self._git, tree.path, held, old, new)
+            if isinstance(error, ProgramTimedOut):
+                return MoveRefused("failed", f"{here}, where git takes too long: {error}")
             raise
         if done.returncode:  # a filter failed, the disk is full, a folder may not be written to: some files have moved
-            await restore(self._git, tree.path, held, old, new)
-            return MoveRefused(_code(done), f"{here}, where git failed: {self._git.said(done)[:300]}")
-        try:
-            # they look like a person's changes if half of them is lost
-            await fsync.files(tree.path, [change.path for change in await changes(self._git, old, new)])
-            await held.publish()
-        except AshepError:
-            await restore(self._git, tree.path, held, old, new)
-            raise
-        moved = await self._swap(base, old, new)
-        if isinstance(moved, MoveRefused):  # moved without the index's lock, by `git update-ref` say
+            moved = MoveRefused(_code(done), f"{here}, where git failed: {self._git.said(done)[:300]}")
+        else:
+            moved = await self._swap(base, old, new)
+        if isinstance(moved, MoveRefused):  # or the branch was, without the index's lock: by `git update-ref` say
             await restore(self._git, tree.path, held, old, new)
         return moved
 

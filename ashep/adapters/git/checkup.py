@@ -152,9 +152,10 @@ class GitCheckup:
         for index in await to_thread.run_sync(lambda: [*(store / "pack").glob("*.idx")]) if objects else ():
             async with await anyio.open_file(index, "rb") as file:
                 content = await file.read(_SMALL)
-            listed = await self._git.raw("show-index", stdin=content) if len(content) < _SMALL else None
-            if listed is not None and {line.split()[1].decode() for line in listed.splitlines()} <= objects:
-                files += [index.with_suffix(suffix) for suffix in (".idx", ".pack", ".rev")]
+            if len(content) < _SMALL:
+                listed = await self._git.raw("show-index", stdin=content)
+                if {line.split()[1].decode() for line in listed.splitlines()} <= objects:
+                    files += [index.with_suffix(suffix) for suffix in (".idx", ".pack", ".rev")]
 
         def unlink() -> None:
             for file in files:

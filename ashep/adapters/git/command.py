@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import fsync, locks
@@ -46,8 +45,7 @@ _KEPT = re.compile(
 )
 """Variables of git's that are a person's: where their settings are, who they are, how a remote is reached. Any other
 sends git elsewhere (a hook that started us leaves some), or changes what it sees, makes or prints."""
-_TERMINAL = "GPG_TTY"
-"""The variable by which gpg finds a terminal to ask at, though our programs have none."""
+
 _OURS = {
     "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C",
     # an agent can say that a commit, or a parent of one, is another than it is
@@ -168,7 +166,7 @@ its own environment; errors are those of `programs.run`.
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Give the environment of every git that we call; `more` is ours, too."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _KEPT.fullmatch(name)}
-    kept.pop(_TERMINAL, None)
+    kept.pop("GPG_TTY", None)  # by which gpg finds a terminal to ask at, though our programs have none
     return kept | _OURS | dict(more or {})
 
 
@@ -256,17 +254,14 @@ class Git:
         named = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
         raise await failed(named, done.returncode, said or self.shown(done.stdout.strip()), where)
 
-    async def raw(self, *arguments: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]) -> bytes | None:
-        """Give what git printed, as it is: for ids and paths. None where it said what `absent` expects."""
+    async def raw(self, *arguments: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]) -> bytes:
+        """Give what git printed, as it is: for ids and paths. Empty where it said what `absent` expects."""
         done = await self.run(*arguments, accepted=(0,), absent=absent, **how)
-        return done.stdout if done.returncode == 0 else None
+        return done.stdout if done.returncode == 0 else b""
 
-    async def redacted(
-        self, *arguments: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]
-    ) -> bytes | None:
+    async def redacted(self, *arguments: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]) -> bytes:
         """Give what git printed, without secrets: for what people and agents read. Else as `raw`."""
-        printed = await self.raw(*arguments, absent=absent, **how)
-        return None if printed is None else self._redaction.data(printed)
+        return self._redaction.data(await self.raw(*arguments, absent=absent, **how))
 
     def shown(self, data: bytes) -> str:
         """Give what git printed as text that every file and terminal can hold, without secrets."""
@@ -300,20 +295,17 @@ class Git:
         return self._main[0]
 
     async def _path(self, which: str) -> Path:
-        found = await self.raw("rev-parse", "--path-format=absolute", which)
-        return Path(os.fsdecode(found or b"").removesuffix("\n"))
+        return Path(os.fsdecode(await self.raw("rev-parse", "--path-format=absolute", which)).removesuffix("\n"))
 
     async def bare(
         self,
         *arguments: str,
         accepted: Collection[int] | None = (0,),
         absent: re.Pattern[str] | None = None,
-        stdin: bytes | None = None,
-        timeout: float | None = None,
+        **how: Unpack[How],
     ) -> Finished:
         """Run git on the repository, in no work tree: what is checked out somewhere has no say."""
-        how = await self.in_no_tree(timeout) | How(stdin=stdin)
-        return await self.run(*arguments, accepted=accepted, absent=absent, **how)
+        return await self.run(*arguments, accepted=accepted, absent=absent, **(await self.in_no_tree() | how))
 
     async def in_no_tree(self, timeout: float | None = None) -> How:
         """Give the options of a call on the repository alone.
@@ -364,7 +356,7 @@ async def commit_of(git: Git, revision: str, *, absent: re.Pattern[str] = _NO_CO
     if not revision or {"\n", "\0"} & {*revision}:
         return None
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    found = (await git.raw(*asked, absent=absent, **how) or b"").decode(errors="replace").strip()
+    found = (await git.raw(*asked, absent=absent, **how)).decode(errors="replace").strip()
     return found if SHA.fullmatch(found) else None
 
 
@@ -373,7 +365,7 @@ async def history(
 ) -> list[tuple[Commit, tuple[str, ...]]]:
     """List commits with the runs that they name; none where git said what `absent` expects."""
     listed = ("log", "-z", f"--max-count={MOST_COMMITS}", _FORMAT, *what, "--")
-    lines = (await git.redacted(*listed, absent=absent, **how) or b"").decode(errors="replace").split("\0")
+    lines = (await git.redacted(*listed, absent=absent, **how)).decode(errors="replace").split("\0")
     parts = [line.split("\x1f", 2) for line in lines if line]
     return [(Commit(sha, clean(subject)), tuple(runs.split("\x1e"))) for sha, runs, subject in parts]
 
@@ -381,7 +373,7 @@ async def history(
 async def changed(git: Git, form: str, *command: str, paths: Iterable[str] = (), **how: Unpack[How]) -> str:
     """Show what a `diff` or `log` changes, as `STAT` or `PATCH`, cut to its most; no program that is named runs."""
     printed = await git.redacted(*command, form, "--no-ext-diff", "--no-textconv", "--", *paths, **how)
-    shown = clean((printed or b"").decode(errors="replace")).strip("\n")
+    shown = clean(printed.decode(errors="replace")).strip("\n")
     return capped(shown, MOST_STAT if form == STAT else MOST_DIFF)
 
 

@@ -135,7 +135,7 @@ class GitDiffs:
         """
         how = ("-r", "--raw", "-z", "-M", _RENAMES, "--no-abbrev", "--ignore-submodules=none")
         argv = ("diff-tree", *how, *form, base, head, "--", *paths)
-        raw, _, patches = (await self._git.raw(*argv) or b"").partition(b"\0\0")
+        raw, _, patches = (await self._git.raw(*argv)).partition(b"\0\0")
         return raw, patches
 
     async def _dependencies_alone(self, entries: Sequence[_Entry]) -> frozenset[bytes]:
@@ -147,7 +147,7 @@ class GitDiffs:
                 continue
             sizes = await self._sizes([entry])
             if len(found) < _MOST_MANIFESTS and sum(sizes.values()) <= LARGEST_MANIFEST:
-                before, now = [await self._git.raw("cat-file", "blob", blob) or b"" for blob in entry.blobs]
+                before, now = [await self._git.raw("cat-file", "blob", blob) for blob in entry.blobs]
                 if await anyio.to_thread.run_sync(changes_dependencies_alone, path, before, now):
                     found.append(entry.paths[-1])
         return frozenset(found)
@@ -159,7 +159,7 @@ class GitDiffs:
         form = "--batch-check=%(objectname) %(objectsize)"
         asked = "".join(f"{blob}\n" for blob in blobs).encode()
         out = await self._git.raw("cat-file", form, stdin=asked)
-        said = [line.split(" ") for line in (out or b"").decode().splitlines()]
+        said = [line.split(" ") for line in out.decode().splitlines()]
         return {blob: int(size) for blob, size in said if size.isdigit()}
 
     async def _lines(

@@ -62,10 +62,25 @@ class ExportedFiles:
         except OSError as error:
             raise AshepError(f"{self._tree}: the checkout cannot be made: {error.strerror}") from error
 
-    def make_git(self, folder: Path, more: str = "", objects: Path | None = None) -> None:
-        """Make a git folder that has the commit. `more`: lines of its settings. `objects`: whose it borrows; None: the
-        repository's.
+    async def begin(self, *trees: str) -> None:
+        """Make the folder and ours of git, with the first of the trees in the index, if there is room for all of them.
+
+        Raises `AshepError`.
         """
+
+        def make() -> None:
+            self._tree.mkdir(parents=True, exist_ok=True)
+            self.make_git()
+
+        await self.on_disk(make)
+        await self._ask_for_room(*trees)
+        await self.git("read-tree", trees[0])
+
+    def make_git(self, folder: Path | None = None, more: str = "", objects: Path | None = None) -> None:
+        """Make a git folder that has the commit; None: ours. `more`: lines of its settings. `objects`: whose it
+        borrows; None: the repository's.
+        """
+        folder = folder or self.folder
         for name in ("objects/info", "objects/pack", "refs/heads"):
             (folder / name).mkdir(parents=True)
         kind = "sha256" if len(self.source.commit) == 64 else ""
@@ -76,7 +91,7 @@ class ExportedFiles:
         if self.source.shallow:
             (folder / "shallow").write_bytes(self.source.shallow)
 
-    async def ask_for_room(self, *trees: str) -> None:
+    async def _ask_for_room(self, *trees: str) -> None:
         """Count what would be written, before anything is. Raises `AshepError` where that is too much."""
         blobs: Counter[bytes] = Counter()
         for tree in trees:
@@ -124,7 +139,7 @@ def end_of_history(git: Path) -> bytes:
 
 async def reading(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:
     """Call git on a repository that is only read."""
-    return await Git(cwd, timeout=_GIT).raw(*arguments, env=env, stdin=stdin) or b""
+    return await Git(cwd, timeout=_GIT).raw(*arguments, env=env, stdin=stdin)
 
 
 def _too_many(commit: str) -> str:

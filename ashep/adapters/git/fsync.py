@@ -107,17 +107,15 @@ def _all_flushed(place: Path, kept: Collection[Path], loose: Collection[Path]) -
                     "them, and bring them back from where the commits are, or commit the work anew"
                 )
     if len(kept) + len(loose) > _MOST:
-        _flush(place, lambda folder: _check(_libc.syncfs(folder)))
+        _flush(place, disk=True)
         return
-    for file in (*kept, *loose):
-        _flush(file)
-    for folder in sorted({place, *(file.parent for file in (*kept, *loose))}):
-        _flush(folder)
+    for path in (*kept, *loose, *sorted({place, *(file.parent for file in (*kept, *loose))})):
+        _flush(path)
 
 
 def _files(top: Path, names: Collection[bytes]) -> None:
     if len(names) > _MOST:
-        _flush(top, lambda folder: _check(_libc.syncfs(folder)))
+        _flush(top, disk=True)
         return
     paths = [top / os.fsdecode(name) for name in names]
     for path in paths:
@@ -128,16 +126,15 @@ def _files(top: Path, names: Collection[bytes]) -> None:
             _flush(folder)
 
 
-def _flush(path: Path, how: Callable[[int], None] | None = None) -> None:
+def _flush(path: Path, *, disk: bool = False) -> None:
+    """Flush a file or folder. `disk`: all of the file system that it is on."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        (how or os.fsync)(opened)
+        if not disk:
+            os.fsync(opened)
+        elif _libc.syncfs(opened):
+            raise OSError(ctypes.get_errno(), "")
     except OSError as error:
         raise OSError(error.errno, os.strerror(error.errno or 0), os.fspath(path)) from error
     finally:
         os.close(opened)
-
-
-def _check(answer: int) -> None:
-    if answer:
-        raise OSError(ctypes.get_errno(), "")

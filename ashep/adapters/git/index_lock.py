@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import fsync

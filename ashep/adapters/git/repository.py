@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import ABSENT, LONG, UNFLUSHED, WORK_TREE, Git, How, commit_of, failed
@@ -120,7 +119,7 @@ class Repository:
         """Find the repository, once."""
         if self._folders is None:
             found = await self.git.raw("rev-parse", "--show-toplevel", "--show-prefix", absent=ABSENT)
-            if found is None:
+            if not found:
                 raise AshepError(f"{self.project} is in no git repository; work trees of issues need one")
             common, lines = await self.git.common(), os.fsdecode(found).split("\n")
             if "\n" in f"{self.project}{common}" or len(lines) != 3:
@@ -144,26 +143,9 @@ class Repository:
         done = await self.git.bare(*arguments, stdin=stdin, absent=absent, timeout=LONG)
         return "" if done.returncode else os.fsdecode(done.stdout).strip("\n")
 
-    async def ask(
-        self, place: WorkspacePaths, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
-    ) -> Finished:
-        """Call git in a tree, whatever its exit code. Raises `AshepError` where the disk took nothing more."""
-        how = await _how(place, env, stdin)
-        done = await self.git.run(*arguments, **how)
-        if done.returncode and says_full(said := self.git.said(done)):
-            raise await failed(arguments[0], done.returncode, said, how.get("cwd", place.path))
-        return done
-
-    async def inside(
-        self,
-        place: WorkspacePaths,
-        *arguments: str,
-        stdin: bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        absent: re.Pattern[str] | None = None,
-    ) -> bytes:
-        """Call git in a tree and give what it printed; nothing where it said what `absent` expects."""
-        return await self.git.raw(*arguments, absent=absent, **await _how(place, env, stdin)) or b""
+    async def at(self, place: WorkspacePaths) -> "TreeRepository":
+        """Give the repository as it is seen from one of its trees."""
+        return TreeRepository(place, self.project, await self.folders(), self.git, self.redaction)
 
     async def unwritable(self, base: str, head: str) -> tuple[str, ...]:
         """Name the first files between two commits that git, as the user has it, writes to no work tree; or none."""
@@ -242,7 +224,13 @@ class Repository:
     async def places(self) -> list[WorkspacePaths]:
         """List every work tree that git knows next to the main one, whoever made it."""
         common = (await self.folders()).common
-        return await anyio.to_thread.run_sync(lambda: list(_places(common)))
+
+        def read_heads() -> Iterator[WorkspacePaths]:
+            for admin, top in linked(common):
+                with suppress(OSError, UnicodeDecodeError):
+                    yield WorkspacePaths(top, admin, ref_in((admin / "HEAD").read_text()))
+
+        return await anyio.to_thread.run_sync(lambda: list(read_heads()))
 
     @asynccontextmanager
     async def hold(self, branch: str, patience: float = PATIENCE) -> AsyncGenerator[None]:
@@ -250,12 +238,15 @@ class Repository:
 
         Raises `AshepError` after `patience` seconds of waiting.
         """
-        common = (await self.folders()).common
+        locks = (await self.folders()).common / "ashep" / "locks"
+
+        def open_lock() -> int:
+            locks.mkdir(parents=True, exist_ok=True)
+            return os.open(locks / file_of(branch), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+        file = -1
         try:
-            file = await anyio.to_thread.run_sync(_lock_file, common, branch)
-        except OSError as error:
-            raise _unwritten(branch, error) from error
-        try:
+            file = await anyio.to_thread.run_sync(open_lock)
             held = process_table.locked(file)
             with anyio.move_on_after(patience):
                 while not held:
@@ -263,37 +254,54 @@ class Repository:
                     held = process_table.locked(file)
             if not held:
                 raise AshepError(f"another ashep is busy with the work tree of {branch}; try again when it is done")
-            try:
-                yield
-            except OSError as error:  # of a full disk say
-                raise _unwritten(branch, error) from error
+            yield
+        except OSError as error:
+            why = f"{error}; it is tried again, so see to that: a full disk, say"
+            raise AshepError(f"the work tree of {branch}: {why}") from error
         finally:
-            os.close(file)
+            if file >= 0:
+                os.close(file)
 
 
-async def _how(place: WorkspacePaths, env: Mapping[str, str] | None, stdin: bytes | None) -> How:
-    """Say how git is called in a tree, whose folder may be gone."""
-    cwd = place.path if await anyio.Path(place.path).is_dir() else place.admin
-    return How(cwd=cwd, env=place.env | dict(env or {}), stdin=stdin, timeout=LONG)
+class TreeRepository(Repository):
+    """A repository as it is seen from one of its trees."""
+
+    def __init__(
+        self, place: WorkspacePaths, project: Path, folders: RepositoryFolders, git: Git, redaction: Redaction
+    ) -> None:
+        super().__init__(project, redaction=redaction, git=git)
+        self.place, self._folders = place, folders
+
+    async def ask(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None) -> Finished:
+        """Call git in the tree, whatever its exit code. Raises `AshepError` where the disk took nothing more."""
+        how = await self._how(env, stdin)
+        done = await self.git.run(*arguments, **how)
+        if done.returncode and says_full(said := self.git.said(done)):
+            raise await failed(arguments[0], done.returncode, said, how.get("cwd", self.place.path))
+        return done
+
+    async def inside(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        absent: re.Pattern[str] | None = None,
+    ) -> bytes:
+        """Call git in the tree and give what it printed; nothing where it said what `absent` expects."""
+        return await self.git.raw(*arguments, absent=absent, **await self._how(env, stdin))
+
+    async def _how(self, env: Mapping[str, str] | None, stdin: bytes | None) -> How:
+        """Say how git is called in the tree, whose folder may be gone."""
+        cwd = self.place.path if await anyio.Path(self.place.path).is_dir() else self.place.admin
+        return How(cwd=cwd, env=self.place.env | dict(env or {}), stdin=stdin, timeout=LONG)
 
 
 async def under_way(place: WorkspacePaths) -> tuple[str, str] | tuple[None, None]:
     """Give what `UNDER_WAY` has of what git is in the midst of in a tree; None, twice: of nothing."""
-
-    def found() -> tuple[str, str] | tuple[None, None]:
-        return next((one for name, one in UNDER_WAY.items() if (place.admin / name).exists()), (None, None))
-
-    return await anyio.to_thread.run_sync(found)
-
-
-def _unwritten(branch: str, error: OSError) -> AshepError:
-    return AshepError(f"the work tree of {branch}: {error}; it is tried again, so see to that: a full disk, say")
-
-
-def _places(common: Path) -> Iterator[WorkspacePaths]:
-    for admin, top in linked(common):
-        with suppress(OSError, UnicodeDecodeError):
-            yield WorkspacePaths(top, admin, ref_in((admin / "HEAD").read_text()))
+    for name, state in UNDER_WAY.items():
+        if await anyio.Path(place.admin, name).exists():
+            return state
+    return None, None
 
 
 def ref_in(head: str) -> str | None:
@@ -309,12 +317,6 @@ def _symbolic(file: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     return clean(said.removeprefix("ref:").strip()) if file.is_symlink() or said.startswith("ref:") else None
-
-
-def _lock_file(common: Path, branch: str) -> int:
-    folder = common / "ashep" / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    return os.open(folder / file_of(branch), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def move_aside(place: Path, what: Path) -> Path:

@@ -8,9 +8,9 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import checkouts, index_lock, objects
@@ -41,7 +41,11 @@ async def _restore(git: Git, top: Path, held: index_lock.Held, old: str, new: st
     touched = await objects.changes(git, old, new)
     await held.renew()
     listed = await git.within(top, "ls-files", "-z", "--stage", "-v", index=held.copy)
-    staged = {path: (tag, entry) for path, tag, entry in map(_entry, filter(None, listed.stdout.split(b"\0")))}
+    staged = dict[bytes, tuple[bytes, tuple[bytes, bytes]]]()  # what git was told of a path, as a letter; its entry
+    for line in filter(None, listed.stdout.split(b"\0")):
+        head, _, path = line.partition(b"\t")
+        tag, mode, name, _ = head.split(b" ")
+        staged[path] = tag, (mode, name)
     ours = [change for change in touched if staged.get(change.path, (b"", None))[1] in (change.old, change.new)]
     tags = {change.path: staged[change.path][0] for change in ours if change.old and change.path in staged}
     sparse = {path for path in tags if tags[path] in b"Ss"}  # where they are not there a sparse checkout left them out
@@ -72,13 +76,6 @@ async def _restore(git: Git, top: Path, held: index_lock.Held, old: str, new: st
 
 def _listed(paths: Iterable[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
-
-
-def _entry(line: bytes) -> tuple[bytes, bytes, tuple[bytes, bytes]]:
-    """Read a line of `git ls-files --stage -v`: the path, the letter that says what git was told of it, the entry."""
-    head, _, path = line.partition(b"\t")
-    tag, mode, name, _ = head.split(b" ")
-    return path, tag, (mode, name)
 
 
 async def _unlike(
@@ -133,18 +130,15 @@ async def _begins(git: Git, top: Path, change: objects.PathChange) -> bool:
 async def _begins_large(git: Git, file: anyio.Path, name: str) -> bool:
     """Say whether a file is the beginning of a blob that is too large to be held in memory."""
     draft = Path(await git.common(), await git.word("unpack-file", name))
+
+    def compare() -> bool:
+        with Path(file).open("rb") as part, draft.open("rb") as whole:
+            return all(chunk == whole.read(len(chunk)) for chunk in iter(partial(part.read, _CHUNK), b""))
+
     try:
-        return await anyio.to_thread.run_sync(_is_beginning, Path(file), draft)
+        return await anyio.to_thread.run_sync(compare)
     finally:
         await anyio.Path(draft).unlink(missing_ok=True)
-
-
-def _is_beginning(part: Path, whole: Path) -> bool:
-    with part.open("rb") as one, whole.open("rb") as other:
-        while chunk := one.read(_CHUNK):
-            if chunk != other.read(len(chunk)):
-                return False
-    return True
 
 
 def _is_file(top: bytes, path: bytes) -> bool:

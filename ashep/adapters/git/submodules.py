@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 
 from ashep.adapters.git.command import Git
@@ -109,7 +110,7 @@ async def _names(common: Path, commit: str) -> dict[bytes, bytes] | None:
 
 async def _links(common: Path, commit: str) -> dict[bytes, str]:
     printed = await Git(common, timeout=_GIT).raw("ls-tree", "-r", "-z", "--full-tree", commit, env=_alone(common))
-    lines = (line.partition(b"\t") for line in (printed or b"").split(b"\0") if line.startswith(_LINK))
+    lines = (line.partition(b"\t") for line in printed.split(b"\0") if line.startswith(_LINK))
     return {path: about.split()[2].decode() for about, _, path in lines}
 
 
@@ -140,19 +141,12 @@ async def fill(
         tree = top / os.fsdecode(submodule.path)
         files = ExportedFiles(submodule.source, scratch / f"module-{number}", tree, floor)
         try:
-            await files.on_disk(lambda tree=tree: tree.mkdir(parents=True, exist_ok=True))
-            await files.on_disk(lambda files=files: files.make_git(files.folder))
-            await files.ask_for_room(submodule.commit)
-            await files.git("read-tree", submodule.commit)
+            await files.begin(submodule.commit)
             await files.write()
             filled.append(files)
         except AshepError as error:
-            await to_thread.run_sync(_empty, tree)
+            await to_thread.run_sync(delete, tree)
+            with suppress(OSError):
+                await anyio.Path(tree).mkdir()
             lacking.append(replace(submodule, source=None, lacking=str(error)[:200]))
     return filled, lacking
-
-
-def _empty(folder: Path) -> None:
-    delete(folder)
-    with suppress(OSError):
-        folder.mkdir()

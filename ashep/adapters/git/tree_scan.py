@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.repository import Repository, WorkspacePaths
+from ashep.adapters.git.repository import TreeRepository, WorkspacePaths
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.journal import durable_io as paths
 
 GITLINK, LINK = "160000", "120000"
 """The modes of a submodule and of a symbolic link."""
+
+OWN = (".beads", ".agent-shepherd/state", ".agent-shepherd/runs.jsonl", ".beads.gate.lock")
+"""What is of bd and of ashep in a project; what people edit, the policies, is not."""
 
 FILLED = "submodules"
 """Our note of what the submodules of a tree were filled with (`ashep.adapters.git.workspaces.submodules`)."""
@@ -60,22 +62,26 @@ class Content:
     """The index differs from HEAD, or there is no HEAD."""
 
 
-async def look(repository: Repository, place: WorkspacePaths) -> Content:
+async def look(repository: TreeRepository) -> Content:
     """Read what is in a tree and in its index."""
+    place = repository.place
     files = await anyio.to_thread.run_sync(files_of, place)
-    listed = await repository.inside(place, "ls-files", "--stage", "-v", "-z")
+    listed = await repository.inside("ls-files", "--stage", "-v", "-z")
     entries = tuple(_entry(line) for line in listed.split(b"\0") if line)
     changed, ignored = b"", b""
     if files or await anyio.Path(place.path).is_dir():
-        await _refuse_submodules(place, entries)
-        changed = await repository.inside(place, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
-        ignored = await repository.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+        links = [place.path / os.fsdecode(entry.path) / ".git" for entry in entries if entry.mode == GITLINK]
+        if filled := await anyio.to_thread.run_sync(lambda: [link.parent.name for link in links if link.is_file()]):
+            raise AshepError(  # its commits lie in the tree's own git folder, and go with it
+                f"{place.path} has a submodule with content ({clean(', '.join(filled[:3]))}), whose work cannot be "
+                "saved. Push what is in it, empty it with `git submodule deinit`, and try again."
+            )
+        changed = await repository.inside("diff-files", "--name-only", "-z", "--ignore-submodules=all")
+        ignored = await repository.inside("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     none = re.compile("^$|fatal: Needed a single revision")
-    found = await repository.inside(
-        place, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", "HEAD^{tree}", absent=none
-    )
+    found = await repository.inside("rev-parse", "--verify", "--quiet", "HEAD^{commit}", "HEAD^{tree}", absent=none)
     head, tree = (found.decode().split() or [None, None])[:2]
-    same = await repository.ask(place, "diff-index", "--cached", "--quiet", "HEAD", "--")
+    same = await repository.ask("diff-index", "--cached", "--quiet", "HEAD", "--")
     held = ignored.split(b"\0")
     nested = tuple(
         path for path in held if path.endswith(b"/")
@@ -174,14 +180,3 @@ def _entry(line: bytes) -> IndexEntry:
     about, _, path = line.partition(b"\t")
     tag, mode, sha, stage = about.decode().split(" ")
     return IndexEntry(path, mode, sha, int(stage), hidden=tag.islower() or tag == "S")
-
-
-async def _refuse_submodules(place: WorkspacePaths, entries: Iterable[IndexEntry]) -> None:
-    """Raise where a submodule is filled: its commits lie in the tree's own git folder, and go with it."""
-    links = [place.path / os.fsdecode(entry.path) / ".git" for entry in entries if entry.mode == GITLINK]
-    found = await anyio.to_thread.run_sync(lambda: [link.parent.name for link in links if link.is_file()])
-    if found:
-        raise AshepError(
-            f"{place.path} has a submodule with content ({clean(', '.join(found[:3]))}), whose work cannot be saved. "
-            "Push what is in it, empty it with `git submodule deinit`, and try again."
-        )

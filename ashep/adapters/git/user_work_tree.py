@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import ABSENT, MOST_COMMITS, MOST_DIFF, PATCH, SHA, STAT, Git, capped, changed, history
+from ashep.adapters.git.tree_scan import OWN
 from ashep.core.facts.delivery import Tree
 from ashep.core.text import clean
 from ashep.ports.workspaces import Changes, Commit
@@ -41,7 +41,7 @@ class GitTree:
         status = await self._git.redacted(
             "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-ahead-behind"
         )
-        entries = list(_entries(os.fsdecode(status or b"")))
+        entries = list(_entries(os.fsdecode(status)))
         kept = [(kind, path) for kind, path in entries if kind in ("head", "branch") or not _is_ours(path, prefix)]
         dirty = sorted({path for kind, path in kept if kind == "dirty"})
         hashes = await anyio.to_thread.run_sync(lambda: [_content(Path(top, path)) for path in dirty])
@@ -64,7 +64,7 @@ class GitTree:
         words = ("--porcelain=v1", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames")
         folders = sorted({posixpath.dirname(path) or "." for path in paths})
         printed = await self._git.raw("--literal-pathspecs", "status", *words, "--", *folders)
-        lines = {line[3:]: line[0] for line in os.fsdecode(printed or b"").split("\0") if line}
+        lines = {line[3:]: line[0] for line in os.fsdecode(printed).split("\0") if line}
         within = tuple(line for line in lines if line.endswith("/"))  # folders that are ignored
         told = dict[str, Literal["new", "changed"]]()
         for path in paths:
@@ -85,7 +85,7 @@ class GitTree:
         """Give HEAD alone, which costs no look at the files; None where there is none, for whatever reason."""
         none = re.compile(rf"^$|{ABSENT.pattern}")
         found = await self._git.redacted("rev-parse", "--verify", "--quiet", "HEAD", absent=none)
-        head = (found or b"").decode().strip()
+        head = found.decode().strip()
         return head if SHA.fullmatch(head) else None
 
     async def changes(
@@ -119,7 +119,7 @@ class GitTree:
         found = await self._git.redacted(
             "rev-list", "--reverse", f"--max-count={MOST_COMMITS}", f"{before}..{after}", "--", absent=unknown
         )
-        return tuple((found or b"").decode().split())
+        return tuple(found.decode().split())
 
     async def _log(self, *what: str) -> list[tuple[Commit, tuple[str, ...]]]:
         """Give commits with the runs that they name; those that the repository does not have are left out."""
@@ -152,11 +152,7 @@ def _entries(status: str) -> Iterator[tuple[str, str]]:
 
 def _is_ours(path: str, prefix: str) -> bool:
     """Say whether a path is of bd's database or of ashep's state; what people edit, the policies, is not."""
-    own = path.removeprefix(prefix)
-    return own.startswith((".beads/", ".agent-shepherd/state/")) or own in (
-        ".beads.gate.lock",
-        ".agent-shepherd/runs.jsonl",
-    )
+    return f"{path.removeprefix(prefix)}/".startswith(tuple(f"{own}/" for own in OWN))
 
 
 def _content(path: Path) -> str:

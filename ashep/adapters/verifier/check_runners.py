@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from anyio import to_thread
 from ashep.adapters.verifier.checkout import Checkout
 from ashep.adapters.verifier.http_check import judged, order_of
 from ashep.adapters.verifier.program_run import CHILDREN, PRINTED, PROCESSES, Ran, python, run
-from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
+from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment
 from ashep.adapters.verifier.static_checks import ask_person, code_pattern, error, failed, file_exists, passed
 from ashep.core.facts.delivery import Cause
 from ashep.core.policy import base_types, checks
@@ -89,29 +90,25 @@ class CheckEnvironment:
             cause = "program"
         if why := _why(ran, wanted.command[0], wanted.timeout):
             return failed(why, ran.output, cause)
-        said = f"exit code {ran.code}" if ran.code is not None and ran.code >= 0 else f"ended by {_signal(ran.code)}"
+        assert ran.code is not None  # it has exited
+        names = {-number: number.name for number in signal.Signals}
+        said = f"exit code {ran.code}" if ran.code >= 0 else f"ended by {names.get(ran.code, f'signal {-ran.code}')}"
         if ran.code == wanted.expect_exit_code:
             return passed(said, ran.output)
         return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, cause)
 
     async def http_request(self, wanted: checks.HttpRequest) -> CheckFinding:
         """Ask the service that the check starts, or one that runs by itself."""
-        if (service := wanted.service) is None:
-            return await self._elsewhere(wanted)
-        if without := await self._without(service.start[0]):
-            return without
-        bound = (service.timeout + wanted.timeout).total_seconds() + _ASKING
-        return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
-
-    async def _elsewhere(self, wanted: checks.HttpRequest) -> CheckFinding:
-        """Ask a service that runs by itself: our own program does so, and nothing of the candidate's runs."""
-        address = self.service_url
-        if address is None:
-            told = (
-                "it starts no `service`, and `verification.service_url` in config.yaml names none that runs by itself"
-            )
-            return error(told)
         bound = wanted.timeout.total_seconds() + _ASKING
+        if (service := wanted.service) is not None:
+            if without := await self._without(service.start[0]):
+                return without
+            bound += service.timeout.total_seconds()
+            return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
+        if (address := self.service_url) is None:
+            where = "`verification.service_url` in config.yaml names none that runs by itself"
+            return error(f"it starts no `service`, and {where}")
+        # our own program asks there, and nothing of the candidate's runs
         order = order_of(wanted, address)
         return judged(wanted, await self._run(_ASK, bound, stdin=order, report=True, sandbox=Nothing()), address)
 
@@ -134,12 +131,11 @@ class CheckEnvironment:
         return f"{why}: rename it, or put it into a package"
 
     async def _without(self, program: str) -> CheckFinding | None:
+        """Say that a program is not on PATH; one named by a path is the candidate's own business."""
         path = self._env()["PATH"]
-        return (
-            error(f"there is no program {program} on PATH ({path})", cause="program")
-            if await to_thread.run_sync(missing, program, path)
-            else None
-        )
+        if os.sep in program or await to_thread.run_sync(shutil.which, program, os.X_OK, path):
+            return None
+        return error(f"there is no program {program} on PATH ({path})", cause="program")
 
     def _env(self) -> dict[str, str]:
         return environment(self.checkout.folders, self.names, self.environ, self.isolation.sandbox)
@@ -204,10 +200,3 @@ def _why(ran: Ran, program: str, timeout: timedelta) -> str:
             return "its processes held more memory than `verification.memory_limit` allows; it was killed"
         case "ended":
             return "it was killed with ashep"
-
-
-def _signal(code: int | None) -> str:
-    try:
-        return signal.Signals(-(code or 0)).name
-    except ValueError:
-        return f"signal {-(code or 0)}"

@@ -5,7 +5,8 @@ import os
 import re
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,9 +105,14 @@ class Checkout:
     async def fill(self) -> None:
         """Write the files, those of submodules as far as they are here. Raises `AshepError`."""
         files, commits = self._files, self._commits
-        await files.on_disk(self._prepare)
-        await files.ask_for_room(*filter(None, (commits.tree, commits.scripts)))
-        await files.git("read-tree", commits.tree)
+
+        def make_folders() -> None:
+            self.folders.home.mkdir()
+            self.folders.tmp.mkdir()
+            link_caches(self.folders.home)
+
+        await files.on_disk(make_folders)
+        await files.begin(*filter(None, (commits.tree, commits.scripts)))
         if commits.scripts != commits.own_scripts:
             if commits.own_scripts:
                 await files.git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", SCRIPTS)
@@ -142,12 +148,6 @@ class Checkout:
             await files.git("checkout-index", "-a", "-f", "-u", "-q")
         await self.open_to_programs()
 
-    def _prepare(self) -> None:
-        for folder in (self.folders.tree, self.folders.home, self.folders.tmp):
-            folder.mkdir()
-        link_caches(self.folders.home)
-        self._files.make_git(self._files.folder)
-
     def _make_repository(self) -> None:
         self._files.make_git(self.tree / ".git", _IDENTITY, self.folders.objects)
         shutil.copy2(self._files.folder / "index", self.tree / ".git" / "index")
@@ -156,45 +156,42 @@ class Checkout:
 # --- the scratch folder -----------------------------------------------------------------------------------------------
 
 
-class CheckoutFolder:
-    """A folder for one verification; one that an ashep which was killed left is removed when the next is made."""
+@asynccontextmanager
+async def make_checkout_folder(scratch: Path) -> AsyncGenerator[Path]:
+    """Have a folder for one verification; one that an ashep which was killed left is removed when the next is made.
 
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
-        self._lock = -1
-        self.path = scratch
-
-    async def __aenter__(self) -> Path:
-        """Make it. Raises `AshepError` where the disk does not let us."""
-        with anyio.CancelScope(shield=True):
-            try:
-                await to_thread.run_sync(self._make)
-            except OSError as error:
-                raise AshepError(f"{self._scratch}: no folder can be made for a checkout: {error.strerror}") from error
-        return self.path
-
-    async def __aexit__(self, *_: object) -> None:
-        """Remove it, whoever is being cancelled."""
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(delete, self.path)
-            os.close(self._lock)
-
-    def _make(self) -> None:
-        self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        own = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY)
+    Raises `AshepError` where the disk does not let us.
+    """
+    folder, lock = scratch, -1
+    with anyio.CancelScope(shield=True):
         try:
-            fcntl.flock(own, fcntl.LOCK_EX)  # nobody takes a folder that is being made for one that was left
-            for left in sorted(self._scratch.glob(f"{_PREFIX}*")):
-                with suppress(OSError):
-                    lock = _locked(left)
-                    try:
-                        delete(left)
-                    finally:
-                        os.close(lock)
-            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._scratch)).resolve()
-            self._lock = _locked(self.path)
-        finally:
-            os.close(own)
+            folder, lock = await to_thread.run_sync(_make_folder, scratch)
+        except OSError as error:
+            raise AshepError(f"{scratch}: no folder can be made for a checkout: {error.strerror}") from error
+    try:
+        yield folder
+    finally:  # whoever is being cancelled
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(delete, folder)
+            os.close(lock)
+
+
+def _make_folder(scratch: Path) -> tuple[Path, int]:
+    scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+    own = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(own, fcntl.LOCK_EX)  # nobody takes a folder that is being made for one that was left
+        for left in sorted(scratch.glob(f"{_PREFIX}*")):
+            with suppress(OSError):
+                lock = _locked(left)
+                try:
+                    delete(left)
+                finally:
+                    os.close(lock)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=scratch)).resolve()
+        return folder, _locked(folder)
+    finally:
+        os.close(own)
 
 
 def _locked(folder: Path) -> int:

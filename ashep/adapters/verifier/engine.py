@@ -13,7 +13,7 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.adapters.git.submodules import flat
 from ashep.adapters.verifier.check_runners import CheckEnvironment, look
-from ashep.adapters.verifier.checkout import Checkout, CheckoutFolder, Commits, find
+from ashep.adapters.verifier.checkout import Checkout, Commits, find, make_checkout_folder
 from ashep.adapters.verifier.failure_causes import likely_cause
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
 from ashep.adapters.verifier.static_checks import error
@@ -72,7 +72,7 @@ class LocalVerifier:
         """Say what is isolated on this machine; it is tried out once."""
         async with self._probing:
             if self._isolation is None:
-                async with CheckoutFolder(self._scratch) as place:
+                async with make_checkout_folder(self._scratch) as place:
                     self._isolation = await probe(self._settings, self._hidden, place)
         return self._isolation
 
@@ -146,7 +146,7 @@ class LocalVerifier:
         lender = self._lender and Path(await anyio.Path(self._lender).resolve())
         if lender and not await anyio.Path(lender, "HEAD").exists():
             lender = None
-        async with CheckoutFolder(self._scratch) as place:
+        async with make_checkout_folder(self._scratch) as place:
             checkout = Checkout(place, commits, self._floor, lender)
             if not all(isinstance(check, ManualCheck) for check in checks):
                 await checkout.fill()

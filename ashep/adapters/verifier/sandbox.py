@@ -168,12 +168,5 @@ def given_to(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]
     return usual | {name: environ[name] for name in names if name in environ}
 
 
-def missing(program: str, path: str) -> bool:
-    """Whether there is no such program on PATH; one named by a path is the candidate's own business. Blocks."""
-    if os.sep in program:
-        return False
-    return not any(os.access(os.path.join(folder or ".", program), os.X_OK) for folder in path.split(os.pathsep))
-
-
 SCRIPTS = ".agent-shepherd"
 """The folder that comes from the base: an agent that edits its gate changes nothing."""

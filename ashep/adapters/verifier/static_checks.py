@@ -67,14 +67,11 @@ def _open(tree: Path, path: str) -> int | CheckFinding:
                 return failed(f"{path} is a folder; expected a file")
             if not last and not stat.S_ISDIR(mode):
                 return failed(f"{path} is not there: {walked} is a file")
-            below = os.open(name, flags, dir_fd=at)
-            os.close(at)
-            at = below
-        found, at = at, -1
-        return found
+            at, above = os.open(name, flags, dir_fd=at), at
+            os.close(above)
+        return os.dup(at)
     finally:
-        if at >= 0:
-            os.close(at)
+        os.close(at)
 
 
 async def code_pattern(tree: Path, wanted: CodePattern) -> CheckFinding:

@@ -8,7 +8,6 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import get_args
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import LONG, SHA, TRAILER, Git

@@ -17,19 +17,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.export import CommitSource, ExportedFiles, drafting, end_of_history
-from ashep.adapters.git.repository import SEALED, WorkspacePaths, move_aside, ref_in
+from ashep.adapters.git.repository import TreeRepository, WorkspacePaths, move_aside, ref_in
 from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.tree_scan import Stat
 from ashep.adapters.git.workspaces import git_config, lfs, missing_objects, salvage, seal
 from ashep.adapters.git.workspaces.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks
 from ashep.adapters.git.workspaces.hooks import Policy as HookPolicy
 from ashep.adapters.git.workspaces.isolated_git import IsolatedGit, PlaceRepository, bring
-from ashep.adapters.git.workspaces.linked import Worktrees, path_of
+from ashep.adapters.git.workspaces.linked import NO_COMMIT, Worktrees, path_of
 from ashep.adapters.git.workspaces.review_checkout import CLOSED, lay
 from ashep.adapters.git.workspaces.shared_objects import LENDER, BorrowedObjects, ObjectStore, held, pack, packed
 from ashep.adapters.git.workspaces.submodules import changed_submodules, fill_place
@@ -50,7 +49,7 @@ No agent works in the first two, so that a branch is quoted there: a note is fou
 
 TRIAL = "ashep/+install"
 """The branch that a place for trials is on; no ref of the repository has its name."""
-NO_COMMIT = "this repository has no commit yet: make one, for a branch must begin somewhere"
+
 
 _ELSEWHERE = "commondir"
 """The file in which git looks for where a repository's refs, settings and objects are: a whole one has none."""
@@ -140,20 +139,6 @@ class Clones(Worktrees):
         begun, head = await self._begin(branch, base)
         lent = await self._lent(branch, begun)
         return await self._build(branch, head, lent), begun, head
-
-    async def _begin(self, branch: str, base: str | None) -> tuple[str, str]:
-        """Make the branch where there is none; give its base and its commit."""
-        repository, ref, sealed = self._repository, f"refs/heads/{branch}", f"{SEALED}{branch}"
-        there = await repository.refs(ref, sealed, f"{BASES}{branch}")
-        if ref in there or sealed in there:
-            head = there.get(ref) or await self._tip(branch)  # an agent deleted it, or a person did
-            begun = there.get(f"{BASES}{branch}") or await self._base_of(branch, head)
-        else:
-            head = begun = await self._base_commit(base)
-            if head is None or begun is None:
-                raise AshepError(NO_COMMIT)
-            await repository.update_refs([f"update {BASES}{branch} {begun}", f"create {ref} {head}"])
-        return begun, head
 
     async def _lay(self, branch: str, base: str | None) -> Prepared:
         """Lay out what the branch has now, for who only reads; what was laid out before goes."""
@@ -278,36 +263,36 @@ class Clones(Worktrees):
     async def _settings(self) -> Sequence[tuple[str, str]]:
         """Give the user's settings of git, and write down what of them is told in places."""
         said = await git_config.read(self._repository.git)
-        await git_config.write_down(said, await anyio.to_thread.run_sync(self._place.resolve))
+        await anyio.to_thread.run_sync(lambda: git_config.write_down(said, self._place.resolve()))
         return said
 
-    async def _refresh(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
+    async def _refresh(self, inner: TreeRepository, branch: str, begun: str, head: str) -> None:
         """Give a place that stands what the base, the tags and `origin` have now, and the branch what it has."""
         await self._refuse_elsewhere(branch, None)
-        lent, inner, ours = await self._lent(branch, begun), await self._inside(place), f"refs/heads/{branch}"
+        place, lent, ours = inner.place, await self._lent(branch, begun), f"refs/heads/{branch}"
         await self._settings()
-        await switch_hooks(inner, place, await self.hooks())
+        await switch_hooks(inner, await self.hooks())
         on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=NOTHING)
         given = await anyio.to_thread.run_sync(_read_given, place)
         fresh = {ref: sha for ref, sha in lent.refs.items() if given.get(ref) != sha and ref not in (on, ours)}
         await _update(inner, [f"update {ref} {sha}" for ref, sha in fresh.items()])
         await anyio.to_thread.run_sync(_write_given, place, lent.refs)
         await lfs.give(self._repository, place, [sha for ref, sha in fresh.items() if ref.startswith("refs/heads/")])
-        await self._have(inner, place, branch, head)
+        await self._have(inner, branch, head)
         if on == ours and (await inner.refs(ours)).get(ours) != head:  # a person, or a landing, gave the branch more
-            await inner.ask(place, "merge", "--quiet", "--ff-only", head)
+            await inner.ask("merge", "--quiet", "--ff-only", head)
 
     async def _fill(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         submodules = await find_submodules((await self._repository.folders()).common, head, begun)
         await fill_place(place, submodules, partial(self._drafting, branch), self._floor)
 
-    async def _have(self, inner: PlaceRepository, place: WorkspacePaths, branch: str, head: str) -> None:
+    async def _have(self, inner: TreeRepository, branch: str, head: str) -> None:
         """See to it that a place has the branch's commit, and a branch: an agent may have deleted either."""
         if head not in await held(inner, [head]):
             known = await held(inner, [*(await self._repository.refs(f"{BASES}{branch}")).values()])
             brought = await packed(self._repository.git, {}, [head], known)
-            await inner.inside(place, "index-pack", "--stdin", stdin=brought)
-            await lfs.give(self._repository, place, [head])
+            await inner.inside("index-pack", "--stdin", stdin=brought)
+            await lfs.give(self._repository, inner.place, [head])
         ref = f"refs/heads/{branch}"
         if ref not in await inner.refs(ref):
             await inner.update_refs([f"create {ref} {head}"])
@@ -315,34 +300,33 @@ class Clones(Worktrees):
     # --- what comes out ---
 
     async def _commit(
-        self, place: WorkspacePaths, branch: str, tip: str, moved: bool, words: tuple[str, str], told: seal.SealReport
+        self, inner: TreeRepository, branch: str, tip: str, moved: bool, words: tuple[str, str], told: seal.SealReport
     ) -> None:
         """Commit what is in a place, and bring the branch to have it."""
         await self._refuse_elsewhere(branch, None)  # it would change under whoever is there
-        inner = await self._inside(place)
         told.words += await inner.unname(branch)
-        await self._have(inner, place, branch, tip)
-        await seal.seal(inner, place, branch, tip, *words, told)
-        told.words += await anyio.to_thread.run_sync(changed_submodules, place)
+        await self._have(inner, branch, tip)
+        await seal.seal(inner, branch, tip, *words, told)
+        told.words += await anyio.to_thread.run_sync(changed_submodules, inner.place)
         if moved:
-            await self._join(inner, place, branch, tip, words[0])
-        told.saved[:] = await self._take(inner, place, branch, tip, told)
+            await self._join(inner, branch, tip, words[0])
+        told.saved[:] = await self._take(inner, branch, tip, told)
 
     async def _set_back(
-        self, place: WorkspacePaths, branch: str, commit: str, mine: tuple[str, str]
+        self, inner: TreeRepository, branch: str, commit: str, mine: tuple[str, str]
     ) -> tuple[str, ...]:
         """Set a place to a commit; everything else is saved, and comes out."""
         await self._refuse_elsewhere(branch, None)
-        inner, tip = await self._inside(place), await self._tip(branch)
+        tip = await self._tip(branch)
         await inner.unname(branch)
-        await self._have(inner, place, branch, commit)
-        await seal.restore(inner, place, branch, commit, mine)
-        saved = await self._take(inner, place, branch, tip)
+        await self._have(inner, branch, commit)
+        await seal.restore(inner, branch, commit, mine)
+        saved = await self._take(inner, branch, tip)
         return (*saved, *await salvage.save_commits(self._repository, branch, mine, (commit,)))
 
     async def _save(
         self,
-        place: WorkspacePaths,
+        inner: TreeRepository,
         branch: str,
         dropped: Collection[str],
         reached: Collection[str],
@@ -351,37 +335,37 @@ class Clones(Worktrees):
         ignored: bool,
     ) -> tuple[str, ...]:
         """Save all that a place holds and the repository does not, and what only its refs that are dropped hold."""
-        tip, inner = await self._tip(branch), await self._inside(place)
+        tip = await self._tip(branch)
         there = await self._known(inner, branch, tip)
         lost = [ref for ref, sha in (await inner.refs("refs/")).items() if sha not in there]
         lost = [ref for ref in lost if not ref.startswith(salvage.SAVED)]
-        await salvage.save(inner, place, branch, dropped=lost, reached=sorted(there), ignored=ignored, known=known)
-        saved = await self._take(inner, place, branch, tip)
+        await salvage.save(inner, branch, dropped=lost, reached=sorted(there), ignored=ignored, known=known)
+        saved = await self._take(inner, branch, tip)
         return (*saved, *await salvage.save_commits(self._repository, branch, dropped, reached)) if dropped else saved
 
-    async def _join(self, inner: PlaceRepository, place: WorkspacePaths, branch: str, tip: str, run: str) -> None:
+    async def _join(self, inner: TreeRepository, branch: str, tip: str, run: str) -> None:
         """Merge what others brought to the branch meanwhile. Raises `TreeRefused` where that cannot be."""
         head = (await inner.refs(f"refs/heads/{branch}")).get(f"refs/heads/{branch}", "")
         if not head or await inner.contains(head, tip):
             return
         words = ("merge", "--quiet", "--no-verify", "--no-ff", "-m", "Merge what others brought to the branch")
-        env = await seal.identity(inner, place)
-        done = await inner.ask(place, *words, "-m", f"{TRAILER}: {clean(run)}".replace("\n", " "), tip, env=env)
+        env = await seal.identity(inner)
+        done = await inner.ask(*words, "-m", f"{TRAILER}: {clean(run)}".replace("\n", " "), tip, env=env)
         if done.returncode:
-            await inner.ask(place, "merge", "--abort")
+            await inner.ask("merge", "--abort")
             raise TreeRefused(
-                f"{place.path}: {branch} was given commits ({tip[:12]}) that cannot be merged with what was worked "
-                f"there. Nothing is lost: go there, `git merge {tip[:12]}`, solve the conflicts, commit."
+                f"{inner.place.path}: {branch} was given commits ({tip[:12]}) that cannot be merged with what was "
+                f"worked there. Nothing is lost: go there, `git merge {tip[:12]}`, solve the conflicts, commit."
             )
 
-    async def _known(self, inner: PlaceRepository, branch: str, tip: str) -> set[str]:
+    async def _known(self, inner: TreeRepository, branch: str, tip: str) -> set[str]:
         """Give objects that both have, with all that they reach: the branch's commit, and what was lent."""
         lent = await self._lent(branch, await self._base_of(branch, tip))
         known = await held(self._repository, [tip, *lent.tips])
         return await held(inner, known) & known
 
     async def _take(
-        self, inner: PlaceRepository, place: WorkspacePaths, branch: str, tip: str, told: seal.SealReport | None = None
+        self, inner: TreeRepository, branch: str, tip: str, told: seal.SealReport | None = None
     ) -> tuple[str, ...]:
         """Bring out what was saved in a place, and what its branch has, to move the user's, if that is `told`; give
         the refs of what was saved.
@@ -394,8 +378,10 @@ class Clones(Worktrees):
         fresh = [(match, sha) for name, sha in named if (match := _SAVED.fullmatch(name)) and sha not in have]
         if new := {head, *(sha for _, sha in fresh)} - {tip}:
             if wrong := [sha for sha in new if not SHA.fullmatch(sha)]:
-                raise TreeRefused(f"{place.path}: git named {clean(wrong[0])[:60]!r} there, which is no commit")
-            lacking = await bring(repository, inner, place, new, await self._known(inner, branch, tip))
+                raise TreeRefused(f"{inner.place.path}: git named {clean(wrong[0])[:60]!r} there, which is no commit")
+            lacking = await bring(
+                repository, inner, await self._isolated_git(), new, await self._known(inner, branch, tip)
+            )
             if told:
                 told.lacking += lacking
         last = max((int(ref.removeprefix(prefix).split("/")[0]) for ref in await repository.refs(prefix)), default=0)
@@ -418,8 +404,8 @@ class Clones(Worktrees):
         Raises `AshepError`, also where there is no sandbox.
         """
         place = await self._at(branch)
-        inner = await self._inside(place)
-        if self._calls is None or not await self._calls.isolates():
+        inner, isolated_git = await self._inside(place), await self._isolated_git()
+        if not await isolated_git.isolates():
             raise TreeRefused(f"{place.path}: git can look into it in a sandbox only, while somebody is at work there")
         lent = await self._lent(branch, begun)
         known = await held(inner, lent.tips) & {*lent.tips}
@@ -427,8 +413,8 @@ class Clones(Worktrees):
             raise TreeRefused(f"{place.path}: nothing is committed there")
         brought = await packed(inner.git, place.env, [head], known)
         made = ExportedFiles(CommitSource(lent.objects, head, lent.shallow), folder / ".git", folder, self._floor)
-        await made.on_disk(lambda: made.make_git(made.folder))
-        await inner.sandbox.add(made, brought, self._repository.redaction)
+        await made.on_disk(made.make_git)
+        await isolated_git.add(made, brought, self._repository.redaction)
         await made.git("rev-list", "--objects", "--quiet", head)  # it is whole
         modules = (await self._repository.folders()).common / MODULES  # which are read where this commit is checked
         await anyio.Path(made.folder, MODULES).symlink_to(modules)
@@ -491,7 +477,7 @@ class Clones(Worktrees):
             made = replace(place, path=draft, admin=draft / ".git")
             await self._make_git(made, branch, head, lent)
             await anyio.to_thread.run_sync(os.rename, made.admin, place.admin)
-        await (await self._inside(place)).inside(place, "reset", "--quiet", "--mixed")
+        await (await self._inside(place)).inside("reset", "--quiet", "--mixed")
         where = f"; it is in {kept}" if kept else ""
         told.words.append(
             f"the git of the place was gone or another{where}; it was made anew from {branch}, its files stay"
@@ -499,9 +485,13 @@ class Clones(Worktrees):
 
     async def _inside(self, place: WorkspacePaths) -> PlaceRepository:
         """Give the repository of a place, in which git is called where its settings do no harm."""
+        folders = await self._repository.folders()
+        return (await self._isolated_git()).of(place, folders.prefix, self._repository.redaction)
+
+    async def _isolated_git(self) -> IsolatedGit:
         if self._calls is None:
             self._calls = IsolatedGit(await anyio.to_thread.run_sync(self._place.resolve), sandbox=self._sandboxed)
-        return self._calls.of(place, (await self._repository.folders()).prefix, self._repository.redaction)
+        return self._calls
 
     async def _all(self, root: Path) -> Sequence[WorkspacePaths]:
         def names() -> list[str]:
@@ -529,7 +519,7 @@ def place_at(root: Path, directory: str | Path | None) -> Path | None:
     return next(above, None)
 
 
-async def _update(inner: PlaceRepository, lines: list[str]) -> None:
+async def _update(inner: TreeRepository, lines: list[str]) -> None:
     """Change refs, all but those that cannot be: an agent made a branch where ours has a folder of branches, say."""
     waiting = [lines]
     for _ in range(seal.MOST_TRIES):

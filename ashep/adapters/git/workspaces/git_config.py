@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import anyio.to_thread
-
 from ashep.adapters.git.command import NOTHING, Git
 from ashep.journal import durable_io
 
@@ -31,32 +29,26 @@ def kept(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 async def read(git: Git) -> Sequence[tuple[str, str]]:
     """Give the settings of git that hold for the user in the repository, without those of our own calls."""
     listed = await git.raw("config", "--includes", "-z", "--list", "--show-scope", absent=NOTHING)
-    words = os.fsdecode(listed or b"").split("\0")
+    words = os.fsdecode(listed).split("\0")
     lines = [line.partition("\n") for scope, line in zip(words[::2], words[1::2], strict=False) if scope != "command"]
     return [(key, value if equals else "true") for key, equals, value in lines]  # `[filter "lfs"] required` is a yes
 
 
-async def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
-    """Write down, next to all places below `root`, what git is told in them of the user's settings."""
-    folder = root / CONFIG
+def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
+    """Write down, next to all places below `root`, what git is told in them of the user's settings. Blocks."""
+    folder, wanted, settings = root / CONFIG, dict[str, bytes](), kept(said)
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
-
-    def write() -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        wanted = dict[str, bytes]()
-        settings = kept(said)
-        for name, key in (("ignore", "core.excludesfile"), ("attributes", "core.attributesfile")):
-            file = Path(dict(said).get(key) or home / name).expanduser()
-            with suppress(OSError):
-                wanted[name] = file.read_bytes()
-                settings.append((key, str(folder / name)))
-        wanted["config"] = written(settings)
-        for name, content in wanted.items():
-            target = folder / name
-            if not target.exists() or target.read_bytes() != content:
-                durable_io.replace(target, content)
-
-    await anyio.to_thread.run_sync(write)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, key in (("ignore", "core.excludesfile"), ("attributes", "core.attributesfile")):
+        file = Path(dict(said).get(key) or home / name).expanduser()
+        with suppress(OSError):
+            wanted[name] = file.read_bytes()
+            settings.append((key, str(folder / name)))
+    wanted["config"] = written(settings)
+    for name, content in wanted.items():
+        target = folder / name
+        if not target.exists() or target.read_bytes() != content:
+            durable_io.replace(target, content)
 
 
 def written(settings: Iterable[tuple[str, str]]) -> bytes:

@@ -6,16 +6,14 @@ it. Hooks from elsewhere are copied when the place is made.
 
 import os
 import shutil
-import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from ashep.adapters.git.command import NOTHING
-from ashep.adapters.git.repository import Repository, RepositoryFolders, WorkspacePaths
+from ashep.adapters.git.repository import RepositoryFolders, TreeRepository, WorkspacePaths
 
 Policy = Literal["run", "skip"]
 """What becomes of hooks: `git.hooks` in config.yaml."""
@@ -58,25 +56,20 @@ def copy_hooks(hooks: Hooks, place: WorkspacePaths) -> None:
 
 def hook_files(folder: Path | None) -> Iterable[Path]:
     """List the files of a folder of hooks that may be copied: no sample, no folder, nothing that is large. Blocks."""
-    try:
-        there = sorted(folder.iterdir()) if folder is not None else ()
-    except OSError:  # there is none, or nobody may read it
-        return ()
-    return list(islice((file for file in there if file.suffix != ".sample" and _is_small_file(file)), _MOST))
+    found = list[Path]()
+    with suppress(OSError):  # there is none, or nobody may read it
+        for file in sorted(folder.iterdir()) if folder is not None else ():
+            with suppress(OSError):  # a link to nowhere
+                if file.suffix != ".sample" and file.is_file() and file.stat().st_size <= _LARGEST:
+                    found.append(file)
+    return found[:_MOST]
 
 
-def _is_small_file(file: Path) -> bool:
-    with suppress(OSError):  # a link to nowhere
-        about = file.stat()
-        return stat.S_ISREG(about.st_mode) and about.st_size <= _LARGEST
-    return False
-
-
-async def switch_hooks(inner: Repository, place: WorkspacePaths, hooks: Hooks) -> None:
+async def switch_hooks(inner: TreeRepository, hooks: Hooks) -> None:
     """Switch hooks on or off in an existing place; another folder that an agent set stays."""
-    printed = await inner.inside(place, "config", "--local", KEY, absent=NOTHING)
+    printed = await inner.inside("config", "--local", KEY, absent=NOTHING)
     present = os.fsdecode(printed).strip() or None
     if present == hooks.path or NO_HOOKS not in (present, hooks.path):
         return
     change = ("--replace-all", KEY, hooks.path) if hooks.path is not None else ("--unset-all", KEY)
-    await inner.inside(place, "config", "--local", *change)
+    await inner.inside("config", "--local", *change)

@@ -10,13 +10,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import fsync
 from ashep.adapters.git.command import LONG, NOTHING, PLACE, Git, Started
 from ashep.adapters.git.export import CommitSource, ExportedFiles, drafting
-from ashep.adapters.git.repository import Repository, RepositoryFolders, WorkspacePaths
+from ashep.adapters.git.repository import Repository, RepositoryFolders, TreeRepository, WorkspacePaths
 from ashep.adapters.git.workspaces import lfs, packs
 from ashep.adapters.git.workspaces.git_config import CONFIG
 from ashep.adapters.git.workspaces.shared_objects import LENDER, packed
@@ -38,16 +37,8 @@ MEMORY, PROCESSOR = 1024**3, 600
 """Bytes, and seconds of a processor, that git may take to look at a pack; of a large file it holds a piece."""
 
 
-class PlaceRepository(Repository):
+class PlaceRepository(TreeRepository):
     """The repository of a place, as sealing and saving see it."""
-
-    def __init__(
-        self, place: WorkspacePaths, prefix: str, redaction: Redaction, git: Git, sandbox: "IsolatedGit"
-    ) -> None:
-        super().__init__(place.path / prefix, redaction=redaction, git=git)
-        self.sandbox = sandbox
-        """In which its git is called, as is one that looks at what it packed."""
-        self._folders = RepositoryFolders(place.path, prefix, place.admin)
 
     async def update_refs(self, lines: Iterable[str]) -> None:
         """Change refs, all or none; they last no longer than the place."""
@@ -82,7 +73,8 @@ class IsolatedGit:
         """Give the repository of a place. `prefix`: the project's folder in it, with a slash at its end."""
         view = View(place.path, (place.path,), (self._root / LENDER / "objects",))
         git = Git(place.path, PLACE, LONG, redaction, call=partial(self._run, view, ()), common=place.admin)
-        return PlaceRepository(place, prefix, redaction, git, self)
+        folders = RepositoryFolders(place.path, prefix, place.admin)
+        return PlaceRepository(place, place.path / prefix, folders, git, redaction)
 
     async def _run(self, view: View, before: Sequence[str], argv: Sequence[str], how: Started) -> Finished:
         settings, path = self._root / CONFIG, os.environ.get("PATH", bubblewrap.PATH)
@@ -138,21 +130,25 @@ class IsolatedGit:
 
 
 async def bring(
-    repository: Repository, inner: PlaceRepository, place: WorkspacePaths, new: Collection[str], known: Collection[str]
+    repository: Repository,
+    inner: TreeRepository,
+    sandbox: IsolatedGit,
+    new: Collection[str],
+    known: Collection[str],
 ) -> list[str]:
     """Take objects out of a place that the repository lacks, and say what they name and is nowhere.
 
     Raises `TreeRefused`, and none is taken then.
     """
-    common = (await repository.folders()).common
+    common, place = (await repository.folders()).common, inner.place
     folder = common / "ashep" / "taking" / place.notes.name  # whoever calls this holds the branch
     async with drafting(folder):
         made = ExportedFiles(CommitSource(common / "objects", min(new), b""), folder, folder, 0)
-        await made.on_disk(lambda: made.make_git(folder))
+        await made.on_disk(made.make_git)
         try:
             # not thin, so that no object of ours is made a part of theirs
             brought = await packed(inner.git, place.env, new, known)
-            held = await inner.sandbox.add(made, brought, repository.redaction)
+            held = await sandbox.add(made, brought, repository.redaction)
         except TreeRefused as error:
             raise TreeRefused(f"{place.path}: {error}") from error
         beside = {"GIT_DIR": str(common), "GIT_OBJECT_DIRECTORY": str(folder / "objects")}

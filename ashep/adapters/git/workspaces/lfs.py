@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import fsync
@@ -189,13 +188,13 @@ async def _pointers(repository: Repository, objects: Iterable[bytes], env: Mappi
     common = (await repository.folders()).common
     asked = b"".join(one + b"\n" for one in objects)
     words = ("cat-file", "--buffer", "--batch-check=%(objecttype) %(objectsize) %(objectname)")
-    said = await repository.git.raw(*words, cwd=common, env=env, stdin=asked, timeout=LONG) or b""
+    said = await repository.git.raw(*words, cwd=common, env=env, stdin=asked, timeout=LONG)
     lines = [line.split() for line in said.splitlines()]
     small = [line[2] for line in lines if line[0] == b"blob" and 0 < int(line[1]) < _LARGEST]
     found = Pointers()
     for first in range(0, len(small), _AT_ONCE):
         asked = b"".join(one + b"\n" for one in small[first : first + _AT_ONCE])
-        said = await repository.git.raw("cat-file", "--buffer", "--batch", cwd=common, env=env, stdin=asked) or b""
+        said = await repository.git.raw("cat-file", "--buffer", "--batch", cwd=common, env=env, stdin=asked)
         at = 0
         while at < len(said):
             begin = said.index(b"\n", at) + 1

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import command
@@ -15,6 +14,7 @@ from ashep.adapters.git.repository import (
     PATIENCE,
     SEALED,
     Repository,
+    TreeRepository,
     WorkspacePaths,
     move_aside,
     moved_aside_path,
@@ -26,6 +26,7 @@ from ashep.adapters.git.workspaces import missing_objects
 from ashep.adapters.git.workspaces import remove as removing
 from ashep.adapters.git.workspaces import seal as sealing
 from ashep.adapters.git.workspaces.salvage import save, save_commits
+from ashep.adapters.git.workspaces.seal import SealReport
 from ashep.adapters.git.workspaces.setup_steps import Inside, made_by_set_up, refuse_links, set_up
 from ashep.adapters.git.workspaces.submodules import is_filled_by
 from ashep.core.facts.delivery import Amendment, Ground
@@ -39,6 +40,7 @@ from ashep.redaction import Redaction
 
 _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
 _AT_ONCE = 4
+NO_COMMIT = "this repository has no commit yet: make one, for a branch must begin somewhere"
 
 
 class Worktrees:
@@ -77,7 +79,7 @@ class Worktrees:
             else:
                 head = await self._tip(branch)
                 begun = await self._base_of(branch, head)
-                await self._refresh(place, branch, begun, head)
+                await self._refresh(await self._inside(place), branch, begun, head)
                 place = await self._moved(place, branch)
             folder = place.path / (await self._repository.folders()).prefix
             await anyio.to_thread.run_sync(refuse_links, place.path, folder)
@@ -85,7 +87,7 @@ class Worktrees:
             inner = await self._inside(place)
             if not is_filled_by(self._setup):  # it finds them filled, else
                 await self._fill(place, branch, begun, head)
-            await set_up(self._repository, inner, place, self._setup, folder, slot, self._enter)
+            await set_up(self._repository, inner, self._setup, folder, slot, self._enter)
             await self._fill(place, branch, begun, head)
             await anyio.to_thread.run_sync(use, place, self._repository.project)
             return Prepared(str(folder), begun, head)
@@ -105,11 +107,11 @@ class Worktrees:
         async with self._repository.hold(branch, self._patience):
             before = (await self._repository.refs(f"{SEALED}{branch}")).get(f"{SEALED}{branch}")
             own = await self._repository.unname(branch)
-            tip, told = await self._tip(branch), sealing.SealReport()
+            tip, told = await self._tip(branch), SealReport()
             await self._leave(branch)
             place = await self._standing(branch, told)
             if place is not None:
-                await self._commit(place, branch, tip, tip != before, (run, message), told)
+                await self._commit(await self._inside(place), branch, tip, tip != before, (run, message), told)
             told.words += [*own, *self._repository.told()]
             head = await self._tip(branch)
             if before is not None and not await self._repository.contains(head, before):
@@ -147,13 +149,13 @@ class Worktrees:
         repository = self._repository
         async with repository.hold(branch, self._patience):
             await self._leave(branch)
-            place = await self._stands(branch)
+            inner = await self._inside(await self._stands(branch))
             commit = await repository.commit_of(head)
             if commit is None:
                 raise AshepError(f"{clean(head)} is no commit of this repository")
             await repository.unname(branch)
             mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
-            saved = await self._set_back(place, branch, commit, mine)
+            saved = await self._set_back(inner, branch, commit, mine)
             await repository.update_refs([f"update {ref} {commit}" for ref in mine])
             return saved
 
@@ -186,8 +188,8 @@ class Worktrees:
                 await self._refuse_elsewhere(branch, place)
             saved, freed = (), 0
             if place is not None:
-                known = await anyio.to_thread.run_sync(made_by_set_up, place)
-                saved = await self._save(place, branch, refs, (), known, ignored=not drop_ignored)
+                known, inner = await anyio.to_thread.run_sync(made_by_set_up, place), await self._inside(place)
+                saved = await self._save(inner, branch, refs, (), known, ignored=not drop_ignored)
                 freed = await anyio.to_thread.run_sync(size_of, *place.folders)
                 await removing.take_away(self._repository, self._place, place)
             elif forget:
@@ -202,8 +204,10 @@ class Worktrees:
             await self._leave(landed.branch)
             place = await self._found(landed.branch)
             await self._refuse_elsewhere(landed.branch, place)
-            standing = None if place is None else (place, await self._inside(place), partial(self._save, ignored=True))
-            removed = await removing.retire(self._repository, self._place, standing, landed, self._base_branch, quiet)
+            inner, save = await self._inside(place) if place else None, partial(self._save, ignored=True)
+            removed = await removing.retire(
+                self._repository, self._place, inner, save, landed, self._base_branch, quiet
+            )
             await self._forget(landed.branch)
             return removed
 
@@ -226,10 +230,12 @@ class Worktrees:
                 branch = branch_in(place.path.relative_to(root).as_posix())
                 ref = f"refs/heads/{branch}"
                 size = await anyio.to_thread.run_sync(size_of, *place.folders)
-                used = await anyio.to_thread.run_sync(_used, place)
+                files = (place.notes / "used", place.admin)
+                times = await anyio.to_thread.run_sync(lambda: [one.stat().st_mtime for one in files if one.exists()])
+                used = datetime.fromtimestamp(next(iter(times), 0), UTC)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
                 dirty = place.broken or place.ref != ref
-                dirty = dirty or await removing.uncommitted(await self._inside(place), place) is not None
+                dirty = dirty or await removing.uncommitted(await self._inside(place)) is not None
                 holds, seen = ref in merged, (landed or {}).get(head)
                 has = bool(onto and head) and not holds and await repository.has(onto or "", head, seen)
                 found.append(WorkspaceInfo(branch, str(place.path), base, head, dirty, size, used, holds, has))
@@ -247,9 +253,9 @@ class Worktrees:
     async def _forget(self, branch: str) -> None:
         """Let what belongs to a tree that is gone go, too; also where a call that was killed took the tree away."""
 
-    async def _refresh(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
+    async def _refresh(self, inner: TreeRepository, branch: str, begun: str, head: str) -> None:
         """Bring a tree that stands to be as its branch and the base are."""
-        await sealing.repair(place, sealing.SealReport())
+        await sealing.repair(inner.place, SealReport())
 
     async def _fill(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         """Fill the submodules of a tree; a linked one shares the settings by which git itself does so."""
@@ -260,26 +266,20 @@ class Worktrees:
         await self._repository.git.run(*move, cwd=(await self._repository.folders()).top, timeout=command.LONG)
 
     async def _commit(
-        self,
-        place: WorkspacePaths,
-        branch: str,
-        tip: str,
-        moved: bool,
-        words: tuple[str, str],
-        told: sealing.SealReport,
+        self, inner: TreeRepository, branch: str, tip: str, moved: bool, words: tuple[str, str], told: SealReport
     ) -> None:
         """Commit what is in a tree. `moved`: others gave the branch its commit `tip`; `words`: the run, its message."""
-        await sealing.seal(self._repository, place, branch, tip, *words, told)
+        await sealing.seal(inner, branch, tip, *words, told)
 
     async def _set_back(
-        self, place: WorkspacePaths, branch: str, commit: str, mine: tuple[str, str]
+        self, inner: TreeRepository, branch: str, commit: str, mine: tuple[str, str]
     ) -> tuple[str, ...]:
         """Set a tree to a commit; everything else is saved. `mine`: the refs that will have it."""
-        return await sealing.restore(self._repository, place, branch, commit, mine)
+        return await sealing.restore(inner, branch, commit, mine)
 
     async def _save(
         self,
-        place: WorkspacePaths,
+        inner: TreeRepository,
         branch: str,
         dropped: Collection[str],
         reached: Collection[str],
@@ -287,17 +287,15 @@ class Worktrees:
         *,
         ignored: bool,
     ) -> tuple[str, ...]:
-        return await save(
-            self._repository, place, branch, dropped=dropped, reached=reached, ignored=ignored, known=known
-        )
+        return await save(inner, branch, dropped=dropped, reached=reached, ignored=ignored, known=known)
 
     # --- where a tree is ---
 
     async def _all(self, root: Path) -> Sequence[WorkspacePaths]:
         return [place for place in await self._repository.places() if place.path.is_relative_to(root)]
 
-    async def _inside(self, place: WorkspacePaths) -> Repository:
-        return self._repository
+    async def _inside(self, place: WorkspacePaths) -> TreeRepository:
+        return await self._repository.at(place)
 
     async def _found(self, branch: str) -> WorkspacePaths | None:
         """Give the tree of a branch as git knows it, whether its folder is there or not."""
@@ -334,13 +332,14 @@ class Worktrees:
             raise AshepError(f"the branch {branch} has no work tree; it must be prepared first")
         return place
 
-    async def _standing(self, branch: str, told: sealing.SealReport | None = None) -> WorkspacePaths | None:
+    async def _standing(self, branch: str, told: SealReport | None = None) -> WorkspacePaths | None:
         """Give the tree that stands; what is left of one that was begun, or whose folder is gone, is cleared away.
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
         place = await self._found(branch)
-        if place is not None and await anyio.to_thread.run_sync(_is_begun, place):
+        mark = anyio.Path(place.admin, "locked") if place is not None else None
+        if place and mark and await mark.is_file() and (await mark.read_text()).strip() == "initializing":
             # git had not made it when it was killed: nobody was in it
             await removing.take_away(self._repository, self._place, place)
             return None
@@ -352,7 +351,7 @@ class Worktrees:
         kept = None
         if (place is not None or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
             kept = await anyio.to_thread.run_sync(move_aside, Path(path), Path(path))
-        saved = await save(self._repository, place, branch) if place else ()  # what was staged is not gone
+        saved = await save(await self._inside(place), branch) if place else ()  # what was staged is not gone
         if place is not None:
             await removing.take_away(self._repository, self._place, place)
         if told is not None:
@@ -368,19 +367,9 @@ class Worktrees:
         """Make the tree, and the branch where there is none; give them with the base and the branch's commit."""
         repository = self._repository
         await anyio.to_thread.run_sync(self._room)
-        ref, base_ref = f"refs/heads/{branch}", f"{BASES}{branch}"
-        head = (await repository.refs(ref)).get(ref)
-        if head is None:
-            head = await self._base_commit(base)
-            if head is None:
-                raise AshepError("this repository has no commit yet: make one, for a branch must begin somewhere")
-            await repository.update_refs([f"update {base_ref} {head}"])
-            begun, words = head, ("--no-track", "-b", branch)
-        else:
-            begun, words = await self._base_of(branch, head), ()
         path = await anyio.to_thread.run_sync(self._free, branch)
-        last = head if words else branch
-        add = (*command.UNFLUSHED, "worktree", "add", "--quiet", *words, str(path), last)
+        begun, head = await self._begin(branch, base)
+        add = (*command.UNFLUSHED, "worktree", "add", "--quiet", str(path), branch)
         done = await repository.git.run(*add, cwd=(await repository.folders()).top, timeout=command.LONG)
         if done.returncode:
             said = repository.git.said(done)
@@ -394,6 +383,20 @@ class Worktrees:
         if place is None:
             raise AshepError(f"git made the tree of {branch}, and does not know it")
         return place, begun, head
+
+    async def _begin(self, branch: str, base: str | None) -> tuple[str, str]:
+        """Make the branch where there is none; give its base and its commit."""
+        repository, ref, sealed = self._repository, f"refs/heads/{branch}", f"{SEALED}{branch}"
+        there = await repository.refs(ref, sealed, f"{BASES}{branch}")
+        if ref in there or sealed in there:
+            head = there.get(ref) or await self._tip(branch)  # an agent deleted it, or a person did
+            begun = there.get(f"{BASES}{branch}") or await self._base_of(branch, head)
+        else:
+            head = begun = await self._base_commit(base)
+            if head is None or begun is None:
+                raise AshepError(NO_COMMIT)
+            await repository.update_refs([f"update {BASES}{branch} {begun}", f"create {ref} {head}"])
+        return begun, head
 
     def _room(self) -> None:
         """Raise where the disk has less room than there must be."""
@@ -467,17 +470,3 @@ def use(place: WorkspacePaths, project: Path | None = None) -> None:
     (place.notes / "used").touch()
     if project is not None:
         (place.notes / "project").write_text(f"{project.resolve()}\n")
-
-
-def _used(place: WorkspacePaths) -> datetime:
-    for file in (place.notes / "used", place.admin):
-        if file.exists():
-            return datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    return datetime.fromtimestamp(0, UTC)
-
-
-def _is_begun(place: WorkspacePaths) -> bool:
-    try:
-        return (place.admin / "locked").read_text().strip() == "initializing"
-    except OSError:
-        return False

@@ -3,16 +3,22 @@
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import tree_scan
-from ashep.adapters.git.repository import SEALED, Repository, WorkspacePaths, moved_aside_path, size_of, under_way
+from ashep.adapters.git.repository import (
+    SEALED,
+    Repository,
+    TreeRepository,
+    WorkspacePaths,
+    moved_aside_path,
+    size_of,
+    under_way,
+)
 from ashep.adapters.git.workspaces import salvage, seal, setup_steps
 from ashep.adapters.system import filesystems, process_table
 from ashep.adapters.system.folders import delete
@@ -67,29 +73,23 @@ def _discard(folder: Path, trash: Path) -> None:
 # --- what landed ---
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
-    commit: str
-    ref: str | None
-    """None: HEAD is on no branch."""
-
-
 Known = Mapping[bytes, tree_scan.Stat]
-Save = Callable[[WorkspacePaths, str, Collection[str], Collection[str], Known], Awaitable[tuple[str, ...]]]
+Save = Callable[[TreeRepository, str, Collection[str], Collection[str], Known], Awaitable[tuple[str, ...]]]
 """Saves a tree of a branch, whose refs are dropped, but for what commits reach and for files that are known."""
 
 
 async def retire(
     repository: Repository,
     root: Path,
-    standing: tuple[WorkspacePaths, Repository, Save] | None,
+    inner: TreeRepository | None,
+    save: Save,
     landed: Landed,
     base: str | None,
     quiet: timedelta,
 ) -> Removed:
     """Take a tree and its branch away, and what lies next to it; whoever calls it holds the branch.
 
-    `standing`: the tree, by which repository git is called in it, and how it is saved.
+    `inner`: the repository as it is seen from the tree; None: there is no tree. `save`: how it is saved.
 
     The order is: look at everything, save what no ref holds, take the folders away, then the refs, all or none, each
     only where it is still what was looked at, and the base, too. Whatever a kill leaves out, another call does.
@@ -99,83 +99,81 @@ async def retire(
     ref, sealed = f"refs/heads/{branch}", f"{SEALED}{branch}"
     there = await repository.refs(ref, sealed, f"{BASES}{branch}")
     holder, proven = None, list[str]()
-    for name in (ref, sealed):
-        if (commit := there.get(name)) is not None and (found := await _holder(repository, commit, landed, base)):
+    for name, commit in [(name, there[name]) for name in (ref, sealed) if name in there]:
+        if (found := await _holder(repository, commit, landed, base)) is not None:
             holder, proven = found, [*proven, commit]
-        elif name == ref and commit is not None:
+        elif name == ref:
             raise AshepError(f"{branch} has commits that the base branch does not hold")
     top = await anyio.to_thread.run_sync(root.resolve)
     known, freed = dict[bytes, tree_scan.Stat](), 0
-    beside = moved_aside_path(standing[0].path if standing is not None else top / folder_of(branch))
+    beside, saved = moved_aside_path(inner.place.path if inner is not None else top / folder_of(branch)), ()
     lies_beside = await anyio.Path(beside).is_dir() and not await anyio.Path(beside).is_symlink()
-    if standing is not None and await anyio.Path(standing[0].path).is_dir():
-        place, within, _ = standing
-        if place.whole and not await _came_out(within, ref, {*there.values()}):
+    if inner is not None and await anyio.Path(inner.place.path).is_dir():
+        head = (await inner.refs(ref)).get(ref) if inner.place.whole else None  # which may not have come out
+        if head is not None and not any([head == one or await inner.contains(one, head) for one in there.values()]):
             raise AshepError(f"{branch} has commits that the base branch does not hold")
-        known = await _unused(within, place, ref, quiet)
+        known = await _unused(inner, ref, quiet)
     if lies_beside:
-        await anyio.to_thread.run_sync(_quiet, beside, await anyio.to_thread.run_sync(tree_scan.walk, beside), quiet)
-    saved = await _save_beside(repository, beside, branch) if lies_beside else ()
-    if standing is None:
+        files = await anyio.to_thread.run_sync(tree_scan.walk, beside)
+        await anyio.to_thread.run_sync(_quiet, beside, files, quiet)
+        place = WorkspacePaths(beside, (await repository.folders()).common)
+        saved, kept = await salvage.save_beside(await repository.at(place), branch, files)
+        if lost := files.keys() - kept:
+            some = clean(os.fsdecode(min(lost)))[:100]
+            raise AshepError(f"{some} in {beside} cannot be saved, or is too much; move what you want to keep")
+    if inner is None:
         saved += await salvage.save_commits(repository, branch, there, proven)
     else:
-        place, _, save = standing
-        saved += await save(place, branch, there, proven, known)
-        freed = await anyio.to_thread.run_sync(size_of, *place.folders)
-        await take_away(repository, root, place)
+        saved += await save(inner, branch, there, proven, known)
+        freed = await anyio.to_thread.run_sync(size_of, *inner.place.folders)
+        await take_away(repository, root, inner.place)
     if lies_beside:
         freed += await anyio.to_thread.run_sync(size_of, beside)
         await anyio.to_thread.run_sync(_discard, beside, root / TRASH)
         await anyio.to_thread.run_sync(_trim, beside.parent, root)
     lines = [f"delete {name} {sha}" for name, sha in there.items()]
-    if lines and holder is not None and holder.ref is not None:
-        lines.insert(0, f"verify {holder.ref} {holder.commit}")
-    await repository.update_refs(lines)
+    await repository.update_refs([holder, *lines] if lines and holder else lines)
     return Removed(saved, freed)
 
 
-async def _came_out(within: Repository, ref: str, known: Collection[str]) -> bool:
-    """Say whether the repository outside has what a branch has in its place."""
-    head = (await within.refs(ref)).get(ref)
-    return head is None or head in known or any([await within.contains(one, head) for one in known])
-
-
-async def _holder(repository: Repository, commit: str, landed: Landed, base: str | None) -> _Base | None:
-    """Give the branch that holds a commit, or what it brought where that is just what was sealed; None: none does."""
+async def _holder(repository: Repository, commit: str, landed: Landed, base: str | None) -> str | None:
+    """Give the line that verifies the branch that holds a commit, or what it brought where that is just what was
+    sealed; empty: HEAD does, which is on no branch. None: none does.
+    """
     names = [f"refs/heads/{name}" for name in (landed.onto, base) if name]
     for name in [*names, "HEAD"] if base is None else names:
         if (onto := await repository.commit_of(name)) is None:
             continue
         holds = await repository.contains(onto, commit)
         if holds or (commit == landed.head and await repository.has(onto, commit, landed.commit or None)):
-            return _Base(onto, name if name != "HEAD" else await repository.main_ref())
+            ref = name if name != "HEAD" else await repository.main_ref()
+            return f"verify {ref} {onto}" if ref else ""
     return None
 
 
-async def uncommitted(repository: Repository, place: WorkspacePaths) -> str | None:
+async def uncommitted(repository: TreeRepository) -> str | None:
     """Name something in a tree that is not committed, or give git's words where it cannot tell; None: all is."""
     words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
-    status = await repository.ask(place, *words, *await seal.not_ours(repository))
+    status = await repository.ask(*words, *await seal.not_ours(repository))
     if not (status.returncode or status.stdout):
         return None
     return clean(status.stdout.split(b"\0")[0][3:].decode(errors="replace"))[:100] or repository.git.said(status)[:200]
 
 
-async def _unused(
-    repository: Repository, place: WorkspacePaths, ref: str, quiet: timedelta
-) -> dict[bytes, tree_scan.Stat]:
+async def _unused(repository: TreeRepository, ref: str, quiet: timedelta) -> dict[bytes, tree_scan.Stat]:
     """Raise where a tree is in use, or holds what is not committed; give the ignored files that need not be saved.
 
     Those are what its runs left: what they built, say. What somebody put there later is saved.
     """
+    place = repository.place
     if place.ref != ref:
         raise AshepError(f"its HEAD is on {place.ref or 'no branch'}, and not on its own")
     state, _ = await under_way(place)
     if state is not None:
         raise AshepError(f"somebody is in the midst of a {state} in it")
-    if (first := await uncommitted(repository, place)) is not None:
+    if (first := await uncommitted(repository)) is not None:
         raise AshepError(f"something in it is not committed: {first}")
-    content = await tree_scan.look(repository, place)
+    content = await tree_scan.look(repository)
     await anyio.to_thread.run_sync(_quiet, place.path, content.files, quiet)
     used = place.notes / "used"
     until = await anyio.to_thread.run_sync(lambda: used.stat().st_mtime_ns if used.exists() else 0)
@@ -198,14 +196,3 @@ def _quiet(folder: Path, files: dict[bytes, tree_scan.Stat], quiet: timedelta) -
     mark.unlink()
     if now - about.ctime < quiet / timedelta(microseconds=1) * 1000:
         raise AshepError(f"{clean(os.fsdecode(path))[:100]} in it was changed lately")
-
-
-async def _save_beside(repository: Repository, beside: Path, branch: str) -> tuple[str, ...]:
-    files: Collection[bytes] = await anyio.to_thread.run_sync(tree_scan.walk, beside)
-    refs, kept = await salvage.save_beside(
-        repository, WorkspacePaths(beside, (await repository.folders()).common), branch, files
-    )
-    if lost := set(files) - kept:
-        some = clean(os.fsdecode(min(lost)))[:100]
-        raise AshepError(f"{some} in {beside} cannot be saved, or is too much; move what you want to keep")
-    return refs

@@ -45,14 +45,7 @@ async def lay(
     The folder itself may be written to still: one that may not cannot be moved. Raises `AshepError`.
     """
     files, instructions = ExportedFiles(source, draft / "git", draft / "tree", floor), instructions or Instructions()
-
-    def begin() -> None:
-        (draft / "tree").mkdir()
-        files.make_git(files.folder)
-
-    await files.on_disk(begin)
-    await files.ask_for_room(source.commit)
-    await files.git("read-tree", source.commit)
+    await files.begin(source.commit)
     before, now = await _listed(files, base), await _listed(files, source.commit)
     if lines := await _instructed(files, base, before, now, instructions):
         await files.git("update-index", "-z", "--index-info", stdin=lines)

@@ -14,14 +14,13 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio.to_thread
 
 from ashep.adapters.git.command import UNFLUSHED
 from ashep.adapters.git.objects import quoted, write_commit
-from ashep.adapters.git.repository import Repository, WorkspacePaths
+from ashep.adapters.git.repository import Repository, TreeRepository, WorkspacePaths
 from ashep.adapters.git.tree_scan import GITLINK, LINK, Content, Stat, files_of, git_files, look, parents
 from ashep.adapters.system.folders import delete, walk
 from ashep.core.text import clean
@@ -50,11 +49,8 @@ _MOVED = re.compile(rb"checkout: moving from (\S+) to (\S+)")
 _STASHED = re.compile(rb"(?:WIP on|On) (.+?): ")
 
 
-@dataclass(slots=True)
-class _Kept:
-    """What was saved up to now, by the last word of its ref."""
-
-    objects: dict[str, str] = field(default_factory=dict[str, str])
+_Kept = dict[str, str]
+"""What was saved up to now, by the last word of its ref."""
 
 
 async def save_commits(
@@ -62,27 +58,24 @@ async def save_commits(
 ) -> tuple[str, ...]:
     """Save what only these refs reach, and the branch's past, and these commits do not; give the refs that hold it."""
     kept, common = _Kept(), (await repository.folders()).common
-    await _save_commits(
-        repository, WorkspacePaths(common / "none", common / "ashep" / "none"), branch, dropped, kept, reached
-    )
+    await _save_commits(repository, common / "ashep" / "none", branch, dropped, kept, reached)
     return await _name(repository, branch, kept)
 
 
 async def save_beside(
-    repository: Repository, place: WorkspacePaths, branch: str, paths: Collection[bytes]
+    repository: TreeRepository, branch: str, paths: Collection[bytes]
 ) -> tuple[tuple[str, ...], set[bytes]]:
     """Save these files as they stand, however much of them may be; give the ref, and what is in it.
 
     What is no file, cannot be read, or would be more than `MOST_IGNORED` bytes in all, is left out.
     """
-    files = await anyio.to_thread.run_sync(_readable, place.path, paths)
+    files = await anyio.to_thread.run_sync(_readable, repository.place.path, paths)
     if not files:
         return (), set()
-    hashed = await _hashed(repository, place, files, list(files))
-    modes = {path: _mode(about) for path, about in files.items()}
-    tree = await _tree(repository, place, ((modes[path], hashed[path], _storable(path, modes[path])) for path in files))
-    commit = await _commit(repository, place, tree, None, "Files that git refuses")
-    return await _name(repository, branch, _Kept({"files": commit})), set(files)
+    entries = await _store(repository, files, list(files))
+    tree = await _tree(repository, ((mode, sha, _storable(path, mode)) for path, (mode, sha) in entries.items()))
+    commit = await _commit(repository, tree, None, "Files that git refuses")
+    return await _name(repository, branch, {"files": commit}), set(files)
 
 
 def _readable(top: Path, paths: Iterable[bytes]) -> dict[bytes, Stat]:
@@ -101,8 +94,7 @@ def _readable(top: Path, paths: Iterable[bytes]) -> dict[bytes, Stat]:
 
 
 async def save(
-    repository: Repository,
-    place: WorkspacePaths,
+    repository: TreeRepository,
     branch: str,
     *,
     dropped: Collection[str] = (),
@@ -120,16 +112,17 @@ async def save(
     Raises `AshepError` where something cannot be read, is too much, or changes all the time. Nothing is to be deleted
     then.
     """
+    place = repository.place
     # git takes a work tree whose folder is gone, but not one whose folder could not even be made
     await anyio.Path(place.path.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
     for _ in range(_TRIES):
         before = await anyio.to_thread.run_sync(git_files, place)
-        content = await look(repository, place)
+        content = await look(repository)
         spared = await _kept_ignored(repository, content, onto, ignored, known or {})
         kept = _Kept()
-        await _save_index(repository, place, content, kept)
-        await _save_files(repository, place, content, spared, kept)
-        await _save_commits(repository, place, branch, dropped, kept, reached)
+        await _save_index(repository, content, kept)
+        await _save_files(repository, content, spared, kept)
+        await _save_commits(repository, place.admin, branch, dropped, kept, reached)
         same = before == await anyio.to_thread.run_sync(git_files, place)
         if same and content.files == await anyio.to_thread.run_sync(files_of, place):
             return await _name(repository, branch, kept)
@@ -172,9 +165,7 @@ async def _in_the_way(repository: Repository, ignored: Collection[bytes], onto: 
     return {path for path in ignored if path in files | folders or any(above in files for above in parents(path))}
 
 
-async def _save_files(
-    repository: Repository, place: WorkspacePaths, content: Content, spared: Collection[bytes], kept: _Kept
-) -> None:
+async def _save_files(repository: TreeRepository, content: Content, spared: Collection[bytes], kept: _Kept) -> None:
     """Save the folder as it is; where it is as the index says, there is nothing to save."""
     tracked = {entry.path: entry for entry in content.entries if not entry.stage}
     fresh = [path for path in content.files if path in content.changed or (path not in tracked and path not in spared)]
@@ -184,13 +175,11 @@ async def _save_files(
     }
     if not fresh and not (gone and content.files):
         return
-    hashed = await _hashed(repository, place, content.files, fresh)
-    modes = {path: _mode(content.files[path]) for path in fresh}
     lines = {path: (entry.mode, entry.sha) for path, entry in tracked.items() if path not in gone}
-    lines |= {path: (modes[path], hashed[path]) for path in fresh}
-    tree = await _tree(repository, place, ((mode, sha, _storable(path, mode)) for path, (mode, sha) in lines.items()))
+    lines |= await _store(repository, content.files, fresh)
+    tree = await _tree(repository, ((mode, sha, _storable(path, mode)) for path, (mode, sha) in lines.items()))
     if tree != content.head_tree:
-        kept.objects["files"] = await _commit(repository, place, tree, content.head, "The files of a work tree")
+        kept["files"] = await _commit(repository, tree, content.head, "The files of a work tree")
 
 
 def _mode(about: Stat) -> str:
@@ -208,31 +197,34 @@ def _storable(path: bytes, mode: str) -> bytes:
     )
 
 
-async def _hashed(
-    repository: Repository, place: WorkspacePaths, files: Mapping[bytes, Stat], paths: list[bytes]
-) -> dict[bytes, str]:
-    """Store the bytes of files, and of links the names that they lead to, as they are: no filter, no line end."""
+async def _store(
+    repository: TreeRepository, files: Mapping[bytes, Stat], paths: list[bytes]
+) -> dict[bytes, tuple[str, str]]:
+    """Store the bytes of files, and of links the names that they lead to, as they are: no filter, no line end.
+
+    Returns the mode and the object of each.
+    """
 
     def links(folder: Path) -> dict[bytes, bytes]:
         found = dict[bytes, bytes]()
         for number, path in enumerate(path for path in paths if stat.S_ISLNK(files[path].mode)):
             file = folder / str(number)
-            file.write_bytes(os.readlink(os.path.join(os.fsencode(place.path), path)))
+            file.write_bytes(os.readlink(os.path.join(os.fsencode(repository.place.path), path)))
             found[path] = os.fsencode(file)
         return found
 
-    async with _folder(place) as folder:
+    async with _folder(repository.place) as folder:
         try:
             instead = await anyio.to_thread.run_sync(links, folder)
         except OSError as error:
-            raise AshepError(f"a link in {place.path} cannot be read: {error}") from error
+            raise AshepError(f"a link in {repository.place.path} cannot be read: {error}") from error
         listed = b"".join(quoted(instead.get(path, path)) + b"\n" for path in paths)
         many = len(paths) > _SYNC
         arguments = ("hash-object", "-w", "--no-filters", "--stdin-paths")
-        printed = await repository.inside(place, *(UNFLUSHED if many else ()), *arguments, stdin=listed)
+        printed = await repository.inside(*(UNFLUSHED if many else ()), *arguments, stdin=listed)
         if many:
             await anyio.to_thread.run_sync(os.sync)
-    return dict(zip(paths, printed.decode().split(), strict=True))
+    return {path: (_mode(files[path]), sha) for path, sha in zip(paths, printed.decode().split(), strict=True)}
 
 
 @asynccontextmanager
@@ -247,52 +239,44 @@ async def _folder(place: WorkspacePaths) -> AsyncGenerator[Path]:
 # --- the index ---
 
 
-async def _save_index(repository: Repository, place: WorkspacePaths, content: Content, kept: _Kept) -> None:
+async def _save_index(repository: TreeRepository, content: Content, kept: _Kept) -> None:
     """Save what is staged where it differs from HEAD, and the sides of conflicts."""
     if not content.staged:
         return
     for stage in sorted({entry.stage for entry in content.entries}):
         lines = [(entry.mode, entry.sha, entry.path) for entry in content.entries if entry.stage == stage]
-        tree = await _tree(repository, place, lines)
+        tree = await _tree(repository, lines)
         if tree != content.head_tree:
             name = f"conflict-{stage}" if stage else "index"
             what = f"The side {stage} of conflicts" if stage else "What was staged"
-            kept.objects[name] = await _commit(repository, place, tree, content.head, what)
+            kept[name] = await _commit(repository, tree, content.head, what)
 
 
-async def _tree(repository: Repository, place: WorkspacePaths, lines: Iterable[tuple[str, str, bytes]]) -> str:
-    async with _folder(place) as folder:
+async def _tree(repository: TreeRepository, lines: Iterable[tuple[str, str, bytes]]) -> str:
+    async with _folder(repository.place) as folder:
         env = {"GIT_INDEX_FILE": str(folder / "index")}
         listed = b"".join(f"{mode} {sha}\t".encode() + path + b"\0" for mode, sha, path in lines)
-        await repository.inside(
-            place, "hash-object", "-w", "--stdin", stdin=b""
-        )  # `add -N` names it, and does not make it
-        await repository.inside(place, "update-index", "-z", "--index-info", stdin=listed, env=env)
-        return (await repository.inside(place, "write-tree", env=env)).decode().strip()
+        await repository.inside("hash-object", "-w", "--stdin", stdin=b"")  # `add -N` names it, and does not make it
+        await repository.inside("update-index", "-z", "--index-info", stdin=listed, env=env)
+        return (await repository.inside("write-tree", env=env)).decode().strip()
 
 
-async def _commit(repository: Repository, place: WorkspacePaths, tree: str, parent: str | None, what: str) -> str:
+async def _commit(repository: TreeRepository, tree: str, parent: str | None, what: str) -> str:
     parents = ("-p", parent) if parent else ()
     words = ("commit-tree", tree, *parents, "-m", f"{what}, saved by Agent Shepherd")
-    return (await repository.inside(place, *words, env=_AUTHOR)).decode().strip()
+    return (await repository.inside(*words, env=_AUTHOR)).decode().strip()
 
 
 # --- commits that nothing else reaches ---
 
 
 async def _save_commits(
-    repository: Repository,
-    place: WorkspacePaths,
-    branch: str,
-    dropped: Collection[str],
-    kept: _Kept,
-    reached: Collection[str] = (),
+    repository: Repository, admin: Path, branch: str, dropped: Collection[str], kept: _Kept, reached: Collection[str]
 ) -> None:
-    """Find every commit that the tree's git folder, the branch's past, and the stash name and no other ref reaches."""
+    """Find every commit that a tree's git folder, the branch's past, and the stash name and no other ref reaches."""
     common = (await repository.folders()).common
-    named, stashed = await anyio.to_thread.run_sync(
-        lambda: (_named(place, common, branch), _stash(place, common, branch))
-    )
+    named = await anyio.to_thread.run_sync(_named, admin, common, branch)
+    stashed = await anyio.to_thread.run_sync(_stash, admin, common, branch)
     before = [*named, *stashed, *(await repository.refs(*dropped)).values()] if dropped else [*named, *stashed]
     listed = "".join(f"{sha}\n" for sha in dict.fromkeys(before))
     if not listed:
@@ -307,14 +291,14 @@ async def _save_commits(
     rows = [line.split() for line in lost.splitlines()]
     inner = {parent for row in rows for parent in row[1:]}
     for number, tip in enumerate((row[0] for row in rows if row[0] not in inner), 1):
-        kept.objects[f"{'stash' if tip in stashed else 'commit'}-{number}"] = tip
+        kept[f"{'stash' if tip in stashed else 'commit'}-{number}"] = tip
 
 
-def _named(place: WorkspacePaths, common: Path, branch: str) -> list[str]:
+def _named(admin: Path, common: Path, branch: str) -> list[str]:
     """List the ids that stand in any file of the tree's git folder (HEAD and its past, a merge, a rebase, …)."""
     found = dict[bytes, None]()
-    for path, folders, files in walk(str(place.admin)):
-        folders[:] = [name for name in folders if not (path == str(place.admin) and name in _NO_IDS)]
+    for path, folders, files in walk(str(admin)):
+        folders[:] = [name for name in folders if not (path == str(admin) and name in _NO_IDS)]
         for name in files:
             if not name.startswith(("index", "sharedindex")):
                 found.update(dict.fromkeys(_OBJECT.findall(_read(Path(path, name)))))
@@ -322,9 +306,9 @@ def _named(place: WorkspacePaths, common: Path, branch: str) -> list[str]:
     return [one.decode() for one in found]
 
 
-def _stash(place: WorkspacePaths, common: Path, branch: str) -> set[str]:
+def _stash(admin: Path, common: Path, branch: str) -> set[str]:
     """List the stash entries, which all work trees share, that do not say that they are of a branch of others'."""
-    head = _read(place.admin / "logs" / "HEAD")
+    head = _read(admin / "logs" / "HEAD")
     ours = {branch.encode(), b"(no branch)"} | {name for pair in _MOVED.findall(head) for name in pair}
     found = set[str]()
     for line in _read(common / "logs" / "refs" / "stash").splitlines():
@@ -364,12 +348,12 @@ async def at_most(repository: Repository, objects: dict[str, str], rest: str) ->
 
 
 async def _name(repository: Repository, branch: str, kept: _Kept) -> tuple[str, ...]:
-    if not kept.objects:
+    if not kept:
         return ()
     prefix = f"{SAVED}{branch}/"
     there = [ref.removeprefix(prefix).split("/")[0] for ref in await repository.refs(prefix)]
     number = max((int(word) for word in there if word.isdecimal()), default=0) + 1
-    objects, _ = await at_most(repository, kept.objects, REST)
+    objects, _ = await at_most(repository, kept, REST)
     refs = {f"{prefix}{number}/{name}": sha for name, sha in objects.items()}
     await repository.keep(*refs.values())
     await repository.update_refs(f"create {ref} {sha}" for ref, sha in refs.items())

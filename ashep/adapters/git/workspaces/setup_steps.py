@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.command import NOTHING
-from ashep.adapters.git.repository import Repository, WorkspacePaths
+from ashep.adapters.git.command import NOTHING, Git
+from ashep.adapters.git.repository import Repository, TreeRepository, WorkspacePaths
 from ashep.adapters.git.tree_scan import Stat, files_of, read_stats, write_stats
 from ashep.adapters.system import programs
 from ashep.adapters.system.folders import walk
@@ -27,8 +27,7 @@ Inside = Callable[[Sequence[str], Path, Mapping[str, str], float], Awaitable[pro
 
 async def set_up(
     repository: Repository,
-    inner: Repository,
-    place: WorkspacePaths,
+    inner: TreeRepository,
     steps: Sequence[SetupStep],
     folder: Path,
     slot: int,
@@ -39,19 +38,20 @@ async def set_up(
     `inner`: by which git is called in the place. `enter`: gives where its agents run; None: as we do. Raises
     `AshepError` where a step failed, with what it said last. They begin again at the next call.
     """
+    place = inner.place
     mark = place.notes / _MARK
     if await anyio.Path(mark).exists():
         return
     inside = await enter(place.path) if enter is not None else None
     for number, step in enumerate(steps, 1):
         if step.files:
-            await _copy(repository, inner, place, step.files, folder)
+            await _copy(repository.project, repository.git, inner, step.files, folder)
         else:
             await _run(repository, step, folder, f"step {number} of worker.setup", slot, inside)
     link = await _lead_to_beads(repository, place, folder) if inside is None else None  # none could follow it in there
     made = dict[bytes, Stat]()
     if steps or link:  # the files that git ignores now, and the link to the database
-        listed = await inner.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+        listed = await inner.inside("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
         names = {path for path in (*listed.split(b"\0"), os.fsencode(link or "")) if path}
         files = await anyio.to_thread.run_sync(files_of, place)
         made = {path: about for path, about in files.items() if path in names}
@@ -79,17 +79,14 @@ async def _lead_to_beads(repository: Repository, place: WorkspacePaths, folder: 
     return Path(link).relative_to(place.path).as_posix()
 
 
-async def _copy(
-    repository: Repository, inner: Repository, place: WorkspacePaths, patterns: Iterable[str], folder: Path
-) -> None:
+async def _copy(project: Path, git: Git, inner: TreeRepository, patterns: Iterable[str], folder: Path) -> None:
     """Copy what the patterns find in the user's checkout and git does not hold; what is there already stays.
 
     Raises `AshepError` where git would not ignore it in the tree: it would be committed with what an agent did; and
     where a link that an agent left there would lead it elsewhere.
     """
-    project = repository.project
-    listed = await repository.git.raw("ls-files", "-z")
-    tracked = {os.fsdecode(path) for path in (listed or b"").split(b"\0")}
+    listed = await git.raw("ls-files", "-z")
+    tracked = {os.fsdecode(path) for path in listed.split(b"\0")}
 
     def found() -> list[str]:
         sources = {path for pattern in patterns for path in project.glob(pattern)}
@@ -104,30 +101,24 @@ async def _copy(
         for name in names:
             target = folder / name
             if not os.path.lexists(target):
-                refuse_links(place.path, target.parent)
+                refuse_links(inner.place.path, target.parent)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(project / name, target, follow_symlinks=False)
 
     try:
         names = await anyio.to_thread.run_sync(found)
-        await _refuse_unignored(inner, place, folder, names)
+        prefix = folder.relative_to(inner.place.path)
+        asked = {os.fsencode(prefix / name) for name in names}
+        stdin = b"".join(path + b"\0" for path in asked)
+        ignored = await inner.inside("check-ignore", "-z", "--stdin", stdin=stdin, absent=NOTHING) if asked else b""
+        if left := sorted(asked - {*ignored.split(b"\0")}):
+            raise AshepError(
+                f"worker.setup: git does not ignore {clean(os.fsdecode(left[0]))} in {inner.place.path}, so that it "
+                "would be committed with the work of an agent; put it into .gitignore"
+            )
         await anyio.to_thread.run_sync(copy, names)
     except (OSError, shutil.Error, ValueError, NotImplementedError) as error:
         raise AshepError(f"worker.setup: {', '.join(patterns)} cannot be copied to {folder}: {error}") from error
-
-
-async def _refuse_unignored(repository: Repository, place: WorkspacePaths, folder: Path, names: Sequence[str]) -> None:
-    if not names:
-        return
-    prefix = folder.relative_to(place.path).as_posix()
-    asked = {os.fsencode(name if prefix == "." else f"{prefix}/{name}") for name in names}
-    stdin = b"".join(path + b"\0" for path in asked)
-    ignored = await repository.inside(place, "check-ignore", "-z", "--stdin", stdin=stdin, absent=NOTHING)
-    if left := sorted(asked - {*ignored.split(b"\0")}):
-        raise AshepError(
-            f"worker.setup: git does not ignore {clean(os.fsdecode(left[0]))} in {place.path}, so that it would be "
-            "committed with the work of an agent; put it into .gitignore"
-        )
 
 
 def refuse_links(top: Path, folder: Path) -> None:

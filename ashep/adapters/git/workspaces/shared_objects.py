@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import LONG, WORK_TREE, Git
