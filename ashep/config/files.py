@@ -42,24 +42,11 @@ def load(folder: Path) -> Configuration:
 
     They lie in `.agent-shepherd`. Raises `ConfigErrors` with every problem of all files; warnings are kept.
     """
-    files = _Files()
-    settings = files.add_settings(folder)
-    policies = files.add_policies(folder / "policies.yaml", folder / policy_files.FOLDER)
-    agents = files.add(Agents, "agents", folder / "agents.yaml")
-    findings = files.findings + check(policies, agents, settings, FindingFactory(files.sources))
-    errors = errors_of(findings)
-    if errors or settings is None or policies is None or agents is None:
+    found = examine(folder)
+    errors = errors_of(found.findings)
+    if errors or found.settings is None or found.policies is None or found.agents is None:
         raise ConfigErrors(errors)
-    return Configuration(settings, policies, agents, files.sources, tuple(findings))
-
-
-def check_files(folder: Path, policies_file: Path | None = None) -> list[Finding]:
-    """Say everything that is wrong in `.agent-shepherd`, errors and warnings; nothing that a file says is raised.
-
-    `policies_file` is read in the place of `policies.yaml` and `policies/`, so that a draft can be checked against the
-    registry.
-    """
-    return examine(folder, policies_file).findings
+    return Configuration(found.settings, found.policies, found.agents, found.places.sources, tuple(found.findings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +61,11 @@ class Examined:
 
 
 def examine(folder: Path, policies_file: Path | None = None) -> Examined:
-    """Read `.agent-shepherd` for somebody who wants to look at it although it has mistakes; nothing is raised."""
+    """Read `.agent-shepherd` for somebody who wants to look at it although it has mistakes; nothing is raised.
+
+    `policies_file` is read in the place of `policies.yaml` and `policies/`, so that a draft can be checked against the
+    registry.
+    """
     files = _Files()
     settings = files.add_settings(folder)
     project = (folder / "policies.yaml", folder / policy_files.FOLDER)
