@@ -1,7 +1,6 @@
 """Where the project is, and the time."""
 
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,11 +50,9 @@ def configured(project: Path) -> Path:
     return folder
 
 
-@contextmanager
-def picture(state: Path) -> Generator[ReadModel]:
+def picture(state: Path) -> AbstractContextManager[ReadModel]:
     """Open the picture of the journal, caught up with; a person is told where it has to be drawn."""
-    with open_read_model(state, note) as seen:
-        yield seen
+    return open_read_model(state, note)
 
 
 def now() -> datetime:

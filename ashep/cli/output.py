@@ -37,6 +37,11 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def counted(count: int, word: str) -> str:
+    """Say how many of a thing there are: `1 tree`, `2 trees`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
 def say(text: str = "") -> None:
     """Print a line of text, whatever is in it."""
     sys.stdout.write(clean(text) + "\n")
@@ -81,21 +86,17 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not _terminal():
         sys.stdout.writelines(f"{line}\n" for line in aligned(columns, rows))
     elif rows:
-        _rich(columns, [[one_line(cell) for cell in row] for row in rows])
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
 
-
-def _rich(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for place, column in enumerate(columns):
-        wide = place >= len(columns) - 2
-        made.add_column(column, no_wrap=not wide, overflow="fold" if wide else "ellipsis")
-    for line in lines:
-        made.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in line))
-    Console(no_color=not colours(), highlight=False).print(made)
+        made = Table(box=None, pad_edge=False, header_style="bold")
+        for place, column in enumerate(columns):
+            wide = place >= len(columns) - 2
+            made.add_column(column, no_wrap=not wide, overflow="fold" if wide else "ellipsis")
+        for line in [[one_line(cell) for cell in row] for row in rows]:
+            made.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in line))
+        Console(no_color=not colours(), highlight=False).print(made)
 
 
 def flush() -> int:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -177,8 +177,7 @@ def _say(issue: str, reading: ParsedCriteria, found: Seen, *, lint: bool) -> Non
 
 
 def _headline(issue: str, found: Criteria) -> str:
-    count = len(found.checks)
-    return f"{issue}: {count} check{'' if count == 1 else 's'}, hash {hash_of(found)}"
+    return f"{issue}: {output.counted(len(found.checks), 'check')}, hash {hash_of(found)}"
 
 
 def what(check: Check) -> str:
@@ -238,12 +237,8 @@ def _put(project: Path, issue: str, given: WrittenChecks, *, as_json: bool) -> N
 def _text(file: Path) -> str:
     """Read a file of checks; UsageError where there is none, or where it is none of text."""
     try:
-        if str(file) == "-":
-            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
-        else:
-            with file.open("rb") as stream:
-                raw = stream.read(MAX_BYTES + 1)
-        return decode(raw)
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as stream:
+            return decode(stream.read(MAX_BYTES + 1))
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
     except YamlUnreadable as error:

@@ -32,7 +32,7 @@ def shard(
     """
     archive, made = moved(context.obj or Path.cwd(), story, undo=undo, dry_run=dry_run)
     for line, lines, what in made.moved:
-        output.say(f"line {line}: {what}, {lines} {'line' if lines == 1 else 'lines'}")
+        output.say(f"line {line}: {what}, {output.counted(lines, 'line')}")
     if undo:
         output.say(
             f"put back, but for what {archive.name} still has: {', '.join(made.left)}" if made.left else "put back"

@@ -17,6 +17,7 @@ from ashep.adapters.system.control_socket import NotListening, ask
 from ashep.cli import output
 from ashep.cli.commands import Issue, Json, example, group, project_of
 from ashep.cli.context import configured, now, picture
+from ashep.cli.output import counted
 from ashep.config import settings_in
 from ashep.core.resources.retention import why_kept
 from ashep.core.state.branches import PREFIX, branch_of, issue_of
@@ -34,6 +35,9 @@ trees = group("trees", alone=True)
 COLUMNS = ("BRANCH", "ISSUE", "MiB", "USED", "IN IT", "PATH")
 
 _MIB = 1024**2
+
+Unused = Callable[[], Awaitable[None]]
+"""Raises where a run is under way in a tree."""
 
 Ignored = Annotated[
     bool, typer.Option("--drop-ignored", help="Don't save files that git ignores, such as what was built.")
@@ -91,21 +95,15 @@ def remove(
     found = next((one for one in anyio.run(spaces.list) if one.branch == branch), None)
     if found is None:
         raise AshepError(f"{branch} has no work tree; `ashep trees` lists those that stand")
-    unused = _unused(context, branch)
-    if dry_run:
-        anyio.run(unused)
-        saved, size = list[str](), found.size
-    else:
-        removed = anyio.run(partial(spaces.remove, branch, forget=False, drop_ignored=drop_ignored, unless=unused))
-        saved, size = list(removed.saved), removed.freed
+    told = _collect(spaces, found, _unused(context, branch), forget=False, dry_run=dry_run, drop_ignored=drop_ignored)
     if as_json:
-        output.data({"dry_run": dry_run, "branch": branch, "path": found.path, "bytes": size, "saved": saved})
+        output.data({"dry_run": dry_run, **told})
         return
     would = "would be " if dry_run else ""
-    output.say(f"{found.path} {would}removed: {_mib(size)} MiB; the branch {branch} stays")
+    output.say(f"{found.path} {would}removed: {_mib(told['bytes'])} MiB; the branch {branch} stays")
     if dry_run and found.dirty:
         output.say(f"what is not committed in it would be saved below refs/ashep/saved/{branch}")
-    _say_saved(saved)
+    _say_saved(told["saved"])
 
 
 @trees.command(epilog=example("ashep trees gc --dry-run", "ashep trees gc", "ashep trees gc --json"))
@@ -126,7 +124,8 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
             kept.append({"branch": one.branch, "why": why})
             continue
         try:
-            gone.append(_collect(context, spaces, one, dry_run=dry_run, drop_ignored=drop_ignored))
+            unused = _unused(context, one.branch)
+            gone.append(_collect(spaces, one, unused, forget=True, dry_run=dry_run, drop_ignored=drop_ignored))
         except AshepError as error:
             failed = True
             kept.append({"branch": one.branch, "why": str(error)})
@@ -143,13 +142,12 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
 
 
 def _collect(
-    context: typer.Context, spaces: GitWorkspaces, one: WorkspaceInfo, *, dry_run: bool, drop_ignored: bool
+    spaces: GitWorkspaces, one: WorkspaceInfo, unused: Unused, *, forget: bool, dry_run: bool, drop_ignored: bool
 ) -> dict[str, Any]:
-    unused = _unused(context, one.branch)
     if dry_run:
         anyio.run(unused)
         return {"branch": one.branch, "path": one.path, "bytes": one.size, "saved": []}
-    removed = anyio.run(partial(spaces.remove, one.branch, forget=True, drop_ignored=drop_ignored, unless=unused))
+    removed = anyio.run(partial(spaces.remove, one.branch, forget=forget, drop_ignored=drop_ignored, unless=unused))
     return {"branch": one.branch, "path": one.path, "bytes": removed.freed, "saved": list(removed.saved)}
 
 
@@ -167,7 +165,7 @@ def _say_collected(told: dict[str, Any]) -> None:
         output.say(f"by itself: {one['branch']} is to go {local(one['due'])}, if nothing is lost by that{before}")
     if told["journal"] is not None:
         _say_journal(told["journal"])
-    output.say(f"{_many(len(told['removed']))} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept")
+    output.say(f"{counted(len(told['removed']), 'tree')} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept")
 
 
 # --- what is there ---
@@ -252,7 +250,7 @@ def _list(context: typer.Context, as_json: bool) -> None:
         return
     at, size = now(), _mib(sum(one.size for one in standing))
     output.table(COLUMNS, [_row(one, states, at) for one in standing])
-    output.say(f"{_many(len(standing))}, {size} MiB; `ashep trees gc --dry-run` says what could go")
+    output.say(f"{counted(len(standing), 'tree')}, {size} MiB; `ashep trees gc --dry-run` says what could go")
 
 
 def _told(one: WorkspaceInfo, states: dict[str, str]) -> dict[str, Any]:
@@ -271,10 +269,6 @@ def _row(one: WorkspaceInfo, states: dict[str, str], at: datetime) -> tuple[str,
     return (one.branch, states.get(issue_of(one.branch) or "", ""), _mib(one.size), age, ", ".join(words), one.path)
 
 
-def _many(count: int) -> str:
-    return f"{count} tree{'' if count == 1 else 's'}"
-
-
 def _mib(size: int) -> str:
     return f"{size / _MIB:.1f}"
 
@@ -287,7 +281,7 @@ def _say_saved(refs: list[str]) -> None:
 # --- who works in it ---
 
 
-def _unused(context: typer.Context, branch: str) -> Callable[[], Awaitable[None]]:
+def _unused(context: typer.Context, branch: str) -> Unused:
     """Give what raises where a run is under way in a branch's tree; asked while the branch is held, it stays true."""
     state = configured(project_of(context)) / "state"
 

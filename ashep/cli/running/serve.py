@@ -102,7 +102,11 @@ def ui(
 
     def show(link: str) -> None:
         if pairs:
-            output.progress(_drawn(link))
+            import segno  # for this alone
+
+            drawn = io.StringIO()
+            segno.make(link, micro=False).terminal(drawn, compact=True)
+            output.progress(drawn.getvalue().rstrip("\n"))
         output.progress(link)
         if shows:
             webbrowser.open(link)
@@ -119,14 +123,6 @@ def ui(
         raise UsageError(login_links.NO_ORIGIN)
     wanted = ListenOptions(host, port, None, socket, origins)
     listen(project, folder, settings, wanted, output.note, Person(person, show, pairs, origin))
-
-
-def _drawn(link: str) -> str:
-    import segno  # for this alone
-
-    drawn = io.StringIO()
-    segno.make(link, micro=False).terminal(drawn, compact=True)
-    return drawn.getvalue().rstrip("\n")
 
 
 def _devices(told: dict[str, Any], *, as_json: bool) -> None:

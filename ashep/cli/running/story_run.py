@@ -51,10 +51,14 @@ def sync(
     they are named; those that are planned get one once they have a file.
     """
     done = _synced(context, names or [], None, dry=dry_run)
-    if as_json:
-        output.data(_as_json(done))
-        return
     paths = {issue: path for path, issue in done.plan.issues.items()}
+    if as_json:
+        made = [{"issue": one.id, "path": paths.get(one.id), "title": one.words.title} for one in done.plan.made]
+        changed = [{"issue": one.id, "path": one.path} for one in done.plan.changed]
+        told = [{"path": one.path, "says": one.says, "refuses": one.refuses} for one in done.told]
+        output.data({"created": made, "changed": changed, "told": told, "issues": done.plan.issues,
+                     "done": done.plan.finished, "planned": [one.id for _, one in done.stories.planned]})  # fmt: skip
+        return
     would = "would be " if dry_run else ""
     for one in (*done.plan.made, *done.plan.changed):
         what = f"{would}created" if isinstance(one, IssueToCreate) else f"{would}brought up to date"
@@ -142,15 +146,6 @@ def _synced(context: typer.Context, names: list[str], epic: str | None, *, dry: 
 def _say_told(told: tuple[StoryWarning, ...]) -> None:
     for one in told:
         output.say_finding("error" if one.refuses else "warning", output.one_line(f"{one.path}: {one.says}"))
-
-
-def _as_json(done: Mirrored) -> dict[str, Any]:
-    paths = {issue: path for path, issue in done.plan.issues.items()}
-    made = [{"issue": one.id, "path": paths.get(one.id), "title": one.words.title} for one in done.plan.made]
-    changed = [{"issue": one.id, "path": one.path} for one in done.plan.changed]
-    told = [{"path": one.path, "says": one.says, "refuses": one.refuses} for one in done.told]
-    return {"created": made, "changed": changed, "told": told, "issues": done.plan.issues, "done": done.plan.finished,
-            "planned": [one.id for _, one in done.stories.planned]}  # fmt: skip
 
 
 # --- until they end -----------------------------------------------------------------------------------------------
