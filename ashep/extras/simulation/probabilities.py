@@ -177,13 +177,9 @@ class Dice:
         return tuple(accumulate(given[move] if move in given else usual[move] * scale for move in known))
 
 
-def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> dict[str, float]:
-    if kind == "question":
-        return dict(ANSWER)
-    if kind == "diagnosis":
-        return dict(DIAGNOSED)
-    if kind == "landing":
-        return dict(LANDED)
+def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> Mapping[str, float]:
+    if kind != "run":
+        return {"question": ANSWER, "diagnosis": DIAGNOSED, "landing": LANDED}[kind]
     trouble = {**TROUBLE, **{move: SHORT if move == FALLS_SHORT else TOUCHED for move in looked}}
     well = 1 - sum(trouble.values())
     if len(good) == 1:

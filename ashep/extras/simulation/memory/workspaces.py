@@ -1,7 +1,8 @@
 """Work trees of issues in memory, and the landing of what is in them: commits with made-up ids, edited by a script."""
 
 import hashlib
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import KeysView, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
@@ -104,7 +105,7 @@ class MemoryWorkspaces:
         """Give the newest commit that two have in common; where there are several, the first on one's line."""
         self._there(one, other)
         before = self._ancestors(other)
-        common, below = [commit for commit in self._line(one) if commit in before], set[str]()
+        common, below = [commit for commit in self._ancestors(one) if commit in before], set[str]()
         for commit in common:
             below |= set() if commit in below else self._ancestors(commit) - {commit}
         return next(commit for commit in common if commit not in below)
@@ -130,7 +131,7 @@ class MemoryWorkspaces:
 
     def history(self) -> tuple[Commit, ...]:
         """Give the commits that the base branch holds, the newest first."""
-        return tuple(self._snapshots[one].commit for one in self._line(self.base))
+        return tuple(self._snapshots[one].commit for one in self._ancestors(self.base))
 
     def claimed(self, claim: str, base: str) -> bool:
         """Say whether the subject of a commit of this history ends with `claim`."""
@@ -335,26 +336,19 @@ class MemoryWorkspaces:
         self.saved |= kept
         return tuple(kept)
 
-    def _ancestors(self, commit: str | None) -> set[str]:
-        found, left = set[str](), [commit]
-        while left:
-            if (one := left.pop()) is not None and one not in found:
-                found.add(one)
-                left += [self._snapshots[one].parent, self._snapshots[one].other]
-        return found
-
-    def _line(self, commit: str | None) -> tuple[str, ...]:
-        """Give a commit's ancestors, the nearest first."""
-        found, queue = dict[str, None](), [commit]
+    def _ancestors(self, commit: str) -> KeysView[str]:
+        """Give a commit and its ancestors, the nearest first."""
+        found, queue = dict[str, None](), deque[str | None]([commit])
         while queue:
-            if (one := queue.pop(0)) is not None and one not in found:
+            if (one := queue.popleft()) is not None and one not in found:
                 found[one] = None
                 queue += [self._snapshots[one].parent, self._snapshots[one].other]
-        return tuple(found)
+        return found.keys()
 
     def _after(self, base: str, head: str) -> tuple[Commit, ...]:
         before = self._ancestors(base)
-        return tuple(self._snapshots[one].commit for one in reversed(self._line(head)) if one not in before)
+        newest_first = [self._snapshots[one].commit for one in self._ancestors(head) if one not in before]
+        return tuple(reversed(newest_first))
 
 
 def _data(text: str | None) -> bytes | None:
