@@ -56,7 +56,8 @@ def simulate(project: Path, say: Say) -> int:
             ashep("-C", str(project), *words), capture_output=True, text=True, timeout=60, check=False
         )
         say(said.stdout.rstrip() or said.stderr.rstrip())
-    return stage.prove(say, project / FOLDER / "state", before=before, after=_passes(project / "after", stage.landed()))
+    after = _passes(project / "after", stage.trees.files(stage.trees.base))
+    return stage.prove(say, project / FOLDER / "state", before=before, after=after)
 
 
 def _passes(folder: Path, files: Mapping[str, str]) -> bool:
@@ -111,10 +112,6 @@ class Scene:
             theirs[edit.path] = text.replace(edit.old, edit.new, 1)
             self.trees.edit(branch, edit.path, theirs[edit.path])
         return Play(text=role.message, delay=self.turn)
-
-    def landed(self) -> Mapping[str, str]:
-        """What the base holds."""
-        return self.trees.files(self.trees.base)
 
     async def person(self, say: Say) -> None:
         """Approve whatever is asked, after a while."""

@@ -24,6 +24,7 @@ from ashep.errors import AshepError
 from ashep.extras.demo.progress import STILL
 from ashep.extras.demo.project import DemoProject, run_of
 from ashep.extras.demo.scenario import CALC
+from ashep.journal import durable_io
 
 LOG = "model.jsonl"
 """One line for each request that the model got."""
@@ -86,9 +87,7 @@ class DemoState:
 
     def write(self, folder: Path) -> None:
         """Write it, all or nothing."""
-        draft = folder / f"{_NAME}.tmp"
-        draft.write_text(json.dumps(asdict(self)))
-        draft.rename(folder / _NAME)
+        durable_io.replace(folder / _NAME, json.dumps(asdict(self)).encode())
 
 
 def write_environment(folder: Path, environ: Mapping[str, str], tools: Path) -> None:
