@@ -18,13 +18,7 @@ from ashep.core.policy.base_types import file_keys, format_duration
 from ashep.core.policy.settings import ADDRESS, PLACE
 
 NOT_YET: dict[str, tuple[str, ...]] = {
-    "Settings": (
-        "checks",
-        "metrics",
-        "providers",
-        "retention",
-        "server",
-    ),
+    "Settings": ("checks", "metrics", "providers", "retention", "server"),
     "Policy": ("stall", "reminder", "budgets", "notify", "quiet_hours", "verify", "checks", "landing", "when_flags"),
     "Phase": ("reminder", "budgets", "landing"),
     "Human": ("notify",),
@@ -112,20 +106,15 @@ def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorD
     return code, f"expected {expected}, found {describe(node)}"
 
 
+_BOUNDS = {
+    "greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"), "greater_than": ("gt", "more than"),
+}  # fmt: skip
+"""By the kind of an error the name of the limit, and what it asks for."""
+
 _VALUE_KINDS = frozenset(
-    {
-        "literal_error",
-        "string_pattern_mismatch",
-        "string_too_short",
-        "string_too_long",
-        "greater_than",
-        "greater_than_equal",
-        "less_than",
-        "less_than_equal",
-        "too_short",
-        "too_long",
-    }
-)
+    {"literal_error", "string_pattern_mismatch", "string_too_short", "string_too_long", "too_short", "too_long"}
+).union(_BOUNDS)
 
 
 def _meant(model: type[BaseModel], path: KeyPath) -> str:
@@ -173,10 +162,9 @@ def _expected(details: ErrorDetails) -> str:
         return str(context["expected"]).replace("'", "")
     if kind == "model_type":
         return _SHORT_FORMS.get(str(context["class_name"]), "a mapping")
-    bound = {"greater_than_equal": "ge", "less_than_equal": "le", "less_than": "lt", "greater_than": "gt"}.get(kind)
-    if bound is not None:
-        words = {"ge": "at least", "le": "at most", "lt": "less than", "gt": "more than"}[bound]
-        limit = str(context[bound])
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        limit = str(context[name])
         if (span := _SPAN.fullmatch(limit)) is not None:  # pydantic names a duration as Python does
             length = timedelta(days=int(span[1] or 0), seconds=int(span[2] or 0))
             limit = format_duration(length) if length else "zero"

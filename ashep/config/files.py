@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -67,7 +68,8 @@ def examine(folder: Path, policies_file: Path | None = None) -> Examined:
     registry.
     """
     files = _Files()
-    settings = files.add_settings(folder)
+    settings = files.add(Settings, "config", folder / "config.yaml")
+    settings = None if settings is None else settled(settings, folder.parent)
     project = (folder / "policies.yaml", folder / policy_files.FOLDER)
     policies = files.add_draft(policies_file, *project) if policies_file else files.add_policies(*project)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
@@ -134,10 +136,6 @@ class _Files:
     def add(self, model: type[_M], name: FileName, file: Path) -> _M | None:
         tree = self._read(file, _Tree(file, "", Node({}, 1, ""), []) if name == "config" else None)
         return None if tree is None else self._kept(name, _parse(model, tree))
-
-    def add_settings(self, folder: Path) -> Settings | None:
-        settings = self.add(Settings, "config", folder / "config.yaml")
-        return None if settings is None else settled(settings, folder.parent)
 
     def add_policies(self, file: Path, folder: Path) -> Policies | None:
         """Read policies.yaml, which may be missing where the folder holds some, and the files in the folder."""
@@ -303,28 +301,22 @@ def has_commit(project: Path) -> bool:
     A few small files are read (gitrepository-layout(5)), so that every command can afford it. Of a repository whose
     refs are in git's binary table only its objects are looked at.
     """
-    try:
-        return _has_commit(project.resolve())
-    except (OSError, ValueError):  # one of them is not there, or is not what it should be
-        return False
-
-
-def _has_commit(project: Path) -> bool:
-    there = next((folder / ".git" for folder in (project, *project.parents) if (folder / ".git").exists()), None)
-    if there is None:
-        return False
-    folder = there if there.is_dir() else _named(there, "gitdir: ")
-    common = _named(folder / "commondir") if (folder / "commondir").exists() else folder
-    head = (folder / "HEAD").read_text().strip()
-    ref = head.removeprefix("ref: ")
-    if ref == head:
-        return _COMMIT.fullmatch(head) is not None
-    if (common / "reftable").is_dir():
-        names = [*os.listdir(common / "objects"), *os.listdir(common / "objects" / "pack")]
-        return any(len(name) == 2 or name.endswith(".pack") for name in names)
-    if (common / ref).is_file():
-        return _COMMIT.fullmatch((common / ref).read_text().strip()) is not None
-    return any(line.endswith(f" {ref}") for line in (common / "packed-refs").read_text().splitlines())
+    with suppress(OSError, ValueError, StopIteration):  # one of them is not there, or is not what it should be
+        top = project.resolve()
+        there = next(folder / ".git" for folder in (top, *top.parents) if (folder / ".git").exists())
+        folder = there if there.is_dir() else _named(there, "gitdir: ")
+        common = _named(folder / "commondir") if (folder / "commondir").exists() else folder
+        head = (folder / "HEAD").read_text().strip()
+        ref = head.removeprefix("ref: ")
+        if ref == head:
+            return _COMMIT.fullmatch(head) is not None
+        if (common / "reftable").is_dir():
+            names = [*os.listdir(common / "objects"), *os.listdir(common / "objects" / "pack")]
+            return any(len(name) == 2 or name.endswith(".pack") for name in names)
+        if (common / ref).is_file():
+            return _COMMIT.fullmatch((common / ref).read_text().strip()) is not None
+        return any(line.endswith(f" {ref}") for line in (common / "packed-refs").read_text().splitlines())
+    return False
 
 
 def _named(file: Path, before: str = "") -> Path:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, Field, JsonValue, ValidationError
 
+from ashep.config.findings import read_text
 from ashep.errors import AshepError, UsageError
 from ashep.extras.foreman import memory
 from ashep.extras.foreman.history import History, HistoryEntry, Kind, derived, read, since
-from ashep.extras.foreman.settings import ForemanSettings, load_settings, read_text
+from ashep.extras.foreman.settings import ForemanSettings, load_settings
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction, guessed
 

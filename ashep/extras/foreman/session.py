@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
+from ashep.config.findings import read_text
 from ashep.core.text import clean
 from ashep.errors import DiskFailed, ours
 from ashep.extras.foreman.claude_process import VARIABLE, Child, Terminal, end_left
@@ -27,7 +28,7 @@ from ashep.extras.foreman.hook_rules import Relaunch
 from ashep.extras.foreman.launch_args import ClaudeArguments, write_plugin
 from ashep.extras.foreman.memory import system_prompt
 from ashep.extras.foreman.queries import WorkerPaths
-from ashep.extras.foreman.settings import Restart, read_text
+from ashep.extras.foreman.settings import Restart
 from ashep.redaction import Redaction, guessed
 
 if TYPE_CHECKING:  # it takes long to import: see above

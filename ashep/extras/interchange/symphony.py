@@ -8,9 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ashep.config.findings import read_text, refused
 from ashep.config.yaml_tree import YamlProblem
 from ashep.core.policy.base_types import format_duration
-from ashep.extras.interchange.import_report import Imported, Note, read_text, read_yaml, refused
+from ashep.extras.interchange.import_report import Imported, Note, read_yaml
 from ashep.extras.interchange.liquid import converted
 from ashep.extras.interchange.typed_fields import Fields
 from ashep.extras.interchange.yaml_writer import as_yaml

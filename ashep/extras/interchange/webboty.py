@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from ashep.config.findings import refused
 from ashep.config.yaml_tree import YamlProblem
 from ashep.core.policy.base_types import format_duration
-from ashep.extras.interchange.import_report import Imported, ImportReading, Note, read_yaml, refused
+from ashep.extras.interchange.import_report import Imported, ImportReading, Note, read_yaml
 from ashep.extras.interchange.prompts import prompt_files
 from ashep.extras.interchange.typed_fields import Fields
 from ashep.extras.interchange.webboty_policies import ASSISTANT, FALLBACK, Defaults, name_of, policies_of
