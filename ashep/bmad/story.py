@@ -276,8 +276,9 @@ def _box(piece: MarkdownBlock) -> Box | None:
 def read(path: str, data: bytes) -> Story:
     """Read a file. Raises `Unreadable`."""
     text, name = Text.of(data), PurePath(path)
-    merged = tuple(_markers(text))
-    problems = list(merged)
+    marked = [number for number, line in enumerate(text.lines, 1) if line[:1] in "<=>" and _MARKER.match(line.rstrip())]
+    merge = "a merge was left half done: its markers stand here" if len(marked) >= 3 else ""
+    problems = [StoryProblem(marked[0], merge, code="merge")] if merge else []
     body, front, said = _front_matter(text, problems)
     reading = _Reading(text)
     for piece in pieces(body):
@@ -301,8 +302,8 @@ def read(path: str, data: bytes) -> Story:
     kind = _kind(name, front, reading, told or named)
     run = _run(front, reading) if kind == "specification" else None
     state, why = _state(said, run, reviewed=bool(reviews), unresolved=unresolved)
-    if merged:
-        state, why = "unknown", merged[0].said
+    if merge:
+        state, why = "unknown", merge
     if run and run.result and run.result.word == "blocked" and said and said.word == "done":
         problems.append(StoryProblem(run.result.line, "its last run ended blocked, and it is done", disagrees=True))
     found = reading.criteria
@@ -375,12 +376,6 @@ def _run(front: dict[str, Node], reading: _Reading) -> BuildNote:
         int(iteration) if iteration.isdecimal() and len(iteration) < 10 else None,
         texts(front.get("warnings")), texts(front.get("deferred")), reading.result, reading.blocking,
     )  # fmt: skip
-
-
-def _markers(text: Text) -> Iterator[StoryProblem]:
-    found = [number for number, line in enumerate(text.lines, 1) if line[:1] in "<=>" and _MARKER.match(line.rstrip())]
-    if len(found) >= 3:
-        yield StoryProblem(found[0], "a merge was left half done: its markers stand here", code="merge")
 
 
 def _kind(name: PurePath, front: dict[str, Node], reading: _Reading, id_: str | None) -> Kind:

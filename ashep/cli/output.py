@@ -60,15 +60,11 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
-def paint(text: str, style: str | None = None) -> str:
-    """Give a cleaned text in the colour of a style, or of the word that it is; as it is where no colours are wanted."""
-    name = style or _COLOURS.get(text)
-    return f"\x1b[{_CODES[name]}m{clean(text)}\x1b[0m" if name and colours() else clean(text)
-
-
 def say_painted(*parts: tuple[str, str | None]) -> None:
-    """Print a line of parts, each with its style."""
-    sys.stdout.write(" ".join(paint(text, style) if style else clean(text) for text, style in parts) + "\n")
+    """Print a line of parts, each with its style, where colours are wanted."""
+    codes = _CODES if colours() else {}
+    texts = (f"\x1b[{codes[style]}m{clean(text)}\x1b[0m" if style in codes else clean(text) for text, style in parts)
+    sys.stdout.write(" ".join(texts) + "\n")
 
 
 def say_finding(severity: str, text: str) -> None:

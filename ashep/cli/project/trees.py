@@ -116,7 +116,7 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
     Exit code 1: a tree that should have gone could not be saved.
     """
     spaces = _spaces(context)
-    states, landed = _known(context)
+    states, landed, due = _known(context)
     standing = anyio.run(spaces.list, landed)
     gone, kept, failed = list[dict[str, Any]](), list[dict[str, str]](), False
     for one in standing:
@@ -132,7 +132,7 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
     told: dict[str, Any] = {"dry_run": dry_run, "removed": gone, "kept": kept}
     told["bytes"] = sum(one["bytes"] for one in gone)
     went = {one["branch"] for one in gone} if not dry_run else set[str]()
-    told["by_itself"] = [one for one in _by_itself(context) if one["branch"] not in went]
+    told["by_itself"] = [one for one in due if one["branch"] not in went]
     told["journal"] = _journal(context) if dry_run else None
     if as_json:
         output.data(told)
@@ -180,24 +180,19 @@ def _branch(issue: str) -> str:
     return issue if issue.startswith(PREFIX) else branch_of(issue)
 
 
-def _known(context: typer.Context) -> tuple[dict[str, str], dict[str, str]]:
-    """Say where each issue stands, as the picture of the journal shows it, and which commits landed, each with the
-    base's commit that held its work then.
+def _known(context: typer.Context) -> tuple[dict[str, str], dict[str, str], list[dict[str, str]]]:
+    """Say where each issue stands, as the picture of the journal shows it; which commits landed, each with the base's
+    commit that held its work then; and which trees the daemon is to take away, when, and why it did not before.
     """
     with picture(configured(project_of(context)) / "state") as seen:
         if seen.database is None:
-            return {}, {}
-        states = {row["issue"]: row["state"] for row in seen.database.execute("SELECT issue, state FROM issues")}
+            return {}, {}, []
+        issues = seen.database.execute("SELECT issue, state, body FROM issues").fetchall()
         facts = seen.database.execute("SELECT body FROM facts WHERE type = 'WorkLanded' ORDER BY seq")
-        return states, {body["head"]: body["commit"] for body in (json.loads(row["body"]) for row in facts)}
-
-
-def _by_itself(context: typer.Context) -> list[dict[str, str]]:
-    """Say which trees the daemon is to take away, when, and why it did not before."""
-    with picture(configured(project_of(context)) / "state") as seen:
-        rows = seen.database.execute("SELECT body FROM issues").fetchall() if seen.database else []
-        trees = [json.loads(row["body"]).get("tree") for row in rows]
-    return sorted((tree for tree in trees if tree and tree["due"]), key=lambda one: (one["due"], one["branch"]))
+        landed = {body["head"]: body["commit"] for body in (json.loads(row["body"]) for row in facts)}
+    trees = (json.loads(row["body"]).get("tree") for row in issues)
+    due = sorted((tree for tree in trees if tree and tree["due"]), key=lambda one: (one["due"], one["branch"]))
+    return {row["issue"]: row["state"] for row in issues}, landed, due
 
 
 def _journal(context: typer.Context) -> dict[str, Any] | None:
@@ -240,7 +235,7 @@ def _kept(one: WorkspaceInfo, states: dict[str, str]) -> str:
 
 
 def _list(context: typer.Context, as_json: bool) -> None:
-    states, landed = _known(context)
+    states, landed, _ = _known(context)
     standing = anyio.run(_spaces(context).list, landed)
     if as_json:
         output.data({"trees": [_told(one, states) for one in standing], "bytes": sum(one.size for one in standing)})

@@ -41,11 +41,14 @@ async def proofs(stage: DemoProject, kept: DemoState, edits: Edits, why: str) ->
     before, after = not kept.failed_before, await stage.test()
     seen = await to_thread.run_sync(asked, stage.folder)
     log = (await stage.run("git", "log", "--format=%(trailers:key=Ashep-Run,valueonly,separator=)")).split()
+    check = ISSUES[-1].checks[0]
+    fails = f"{check['id']} ({check['description']}): failed"
+    told = [run for run, one in seen.items() if "It does not hold:" in one.prompt and fails in one.prompt]
     found = [
         (f"closed in bd: {closed} of {len(issues)}", closed == len(ISSUES) == len(issues)),
         (f"the program's tests failed before and {'pass' if after else 'fail'} now on {BASE}", after and not before),
         await at_once(stage, len(ISSUES)),
-        _falls_short(seen),
+        (f"the check {check['id']} had failed, as {_and(told)} was told, which mended it", len(told) == 1),
         conflict(seen),
         await _merged(stage),
         await _evidence(stage, why),
@@ -81,13 +84,6 @@ async def at_once(stage: DemoProject, count: int) -> Proof:
     trees = json.loads(await stage.ashep("trees", "list", "--json"))["trees"]
     words = f"{most} issues were worked on at once, in {len(trees)} places beside the user's own work tree"
     return words, len(trees) == most == count
-
-
-def _falls_short(seen: Mapping[str, ModelUse]) -> Proof:
-    check = ISSUES[-1].checks[0]
-    said = f"{check['id']} ({check['description']}): failed"
-    told = [run for run, one in seen.items() if "It does not hold:" in one.prompt and said in one.prompt]
-    return f"the check {check['id']} had failed, as {_and(told)} was told, which mended it", len(told) == 1
 
 
 def conflict(seen: Mapping[str, ModelUse]) -> Proof:

@@ -5,7 +5,7 @@ lands second must resolve a conflict. Roles tell each other by the files of the 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from anyio import to_thread
@@ -152,7 +152,8 @@ DONE = re.sub(r"(?m)^(  1-\S+): \S+", r"\1: done", SPRINT).replace("epic-1: back
 async def proofs_of_stories(stage: DemoProject, kept: DemoState) -> list[Proof]:
     """Look at the world: at git, bd, and what the model was asked."""
     seen = await to_thread.run_sync(asked, stage.folder)
-    of = {path: issue for issue in await stage.issues() for path in _paths(issue.get("labels") or [])}
+    labelled = [(label, issue) for issue in await stage.issues() for label in list[str](issue.get("labels") or [])]
+    of = {label.removeprefix("story:"): issue for label, issue in labelled if label.startswith("story:")}
     closed = sum(one["status"] == "closed" for one in of.values())
     after = await stage.test()
     landed, sprint = {path: await _there(stage, BASE, path) for path in of}, await _there(stage, BASE, SPRINT_FILE)
@@ -173,10 +174,6 @@ async def proofs_of_stories(stage: DemoProject, kept: DemoState) -> list[Proof]:
         once(seen),
     ]  # fmt: skip
     return [*found, await said(stage, "replay"), await said(stage, "audit"), await said(stage, "story", "check")]
-
-
-def _paths(labels: list[str]) -> Iterator[str]:
-    return (label.removeprefix("story:") for label in labels if label.startswith("story:"))
 
 
 async def _there(stage: DemoProject, commit: str, path: str) -> str:
