@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -99,12 +99,12 @@ def load_other(
 def read(model: type[_M], text: str, file: Path) -> _M:
     """Validate the text of one file (`Settings`, `Policies` or `Agents`) by itself; raises `ConfigErrors`."""
     try:
-        parsed = _parse(model, _tree(text, file))
+        validated, _, findings = _parse(model, _tree(text, file))
     except YamlUnreadable as error:
         raise ConfigErrors([_finding(error.problem, file)]) from error
-    if parsed.model is None:
-        raise ConfigErrors(parsed.findings)
-    return parsed.model
+    if validated is None:
+        raise ConfigErrors(findings)
+    return validated
 
 
 def settings_in(folder: Path) -> Settings:
@@ -185,10 +185,10 @@ class _Files:
                 self.findings.append(_finding(problem, folder / name))
         return [folder / name for name in names if name.endswith(policy_files.ENDING)]
 
-    def _kept(self, name: FileName, parsed: "_Parsed[_M]") -> _M | None:
-        self.findings += parsed.findings
-        self.sources[name] = parsed.source
-        return parsed.model
+    def _kept(self, name: FileName, parsed: tuple[_M | None, SourceFile, list[Finding]]) -> _M | None:
+        model, self.sources[name], findings = parsed
+        self.findings += findings
+        return model
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,16 +213,9 @@ def _nothing(file: Path) -> _Tree:
     return _Tree(file, "", Node({"version": Node(1, 1, "version")}, 1, ""), [])
 
 
-@dataclass(frozen=True, slots=True)
-class _Parsed(Generic[_M]):
-    model: _M | None
-    source: SourceFile
-    findings: list[Finding]
-
-
 def _parse(
     model: type[_M], tree: _Tree, others: Sequence[_Tree] = (), beside: policy_files.Policies = policy_files.NONE
-) -> _Parsed[_M]:
+) -> tuple[_M | None, SourceFile, list[Finding]]:
     """Tree -> model, with the policies of other files; a model comes only with no findings."""
     root, found = tree.root, [problem for one in (tree, *others) for problem in one.problems]
     if model is Policies:
@@ -245,7 +238,7 @@ def _parse(
     findings = [_finding(problem, tree.file) for problem in found]
     text = "".join([tree.text, *(f"\n# --- {other.file.name} ---\n{other.text}" for other in others)])
     source = SourceFile(tree.file, text, hashlib.sha256(text.encode()).hexdigest(), root)
-    return _Parsed(None if findings else validated, source, findings)
+    return None if findings else validated, source, findings
 
 
 def _bytes(file: Path) -> bytes | None:

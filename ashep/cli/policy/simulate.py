@@ -98,9 +98,9 @@ def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool
         output.say(f"{told.lives:,} issues under {cast.policy}, seed {seed}")
         output.say()
         rows = [
-            _row("agent runs", told.runs), _row("visits", told.visits),
-            *(_row(f"visits of {name}", spread) for name, spread in told.phases),
-            _row("questions to people", told.questions), _row("time", told.seconds, _span),
+            _row("agent runs", told.per_issue["runs"]), _row("visits", told.per_issue["visits"]),
+            *(_row(f"visits of {name}", spread) for name, spread in told.visits_of.items()),
+            _row("questions to people", told.per_issue["questions"]), _row("time", told.per_issue["seconds"], _span),
         ]  # fmt: skip
         output.table(["of an issue", "min", "median", "p90", "max", "mean"], rows)
         output.say()

@@ -131,11 +131,17 @@ def criteria(
     reading = look(found.text.acceptance, where(issue), types(settings))
     if not lint:
         reading.findings = errors_of(reading.findings)
+    known = reading.criteria
     if as_json:
-        output.data(_told(issue, reading))
+        output.data({
+            "issue": issue, "line": reading.blocks[0].first if reading.blocks else None,
+            "hash": None if known is None else hash_of(known),
+            "checks": None if known is None else known.model_dump(mode="json")["checks"],
+            "findings": [asdict(finding) for finding in reading.findings],
+        })  # fmt: skip
     else:
         _say(issue, reading, found, lint=lint)
-    raise typer.Exit(int(reading.criteria is None))
+    raise typer.Exit(int(known is None))
 
 
 def _seen(project: Path, issue: str) -> Seen:
@@ -144,17 +150,6 @@ def _seen(project: Path, issue: str) -> Seen:
             return await seen(tracker, issue)
 
     return anyio.run(read)
-
-
-def _told(issue: str, reading: ParsedCriteria) -> dict[str, Any]:
-    found = reading.criteria
-    return {
-        "issue": issue,
-        "line": reading.blocks[0].first if reading.blocks else None,
-        "hash": None if found is None else hash_of(found),
-        "checks": None if found is None else found.model_dump(mode="json")["checks"],
-        "findings": [asdict(finding) for finding in reading.findings],
-    }
 
 
 def _say(issue: str, reading: ParsedCriteria, found: Seen, *, lint: bool) -> None:

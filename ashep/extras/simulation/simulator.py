@@ -6,7 +6,7 @@ lives have in common is their `Distribution`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -217,26 +217,22 @@ class _Scene:
 
     async def _first(self) -> list[Fact]:
         """What opens the journal: everything in it is the same in every process."""
-        first: list[Fact] = [
-            JournalBegun("51" * 8, "51" * 16, ACTOR),
-            DaemonStarted(1, __version__, trees=self.cast.own_trees),
-        ]
-        text = await self.journal.blobs.keep("")
         # without what lets one issue wait for another, for money, for the hour or for anybody else
         free = {"max_concurrent_runs": AT_ONCE, "lock_work_tree": False, "allow_dirty": True, "quiet_hours": ()}
         worker, landing = self.cast.settings.worker.model_copy(update=free), LandingSettings(base="main")
         unhindered = {"worker": worker, "landing": landing, "budgets": Budgets(), "notify": Notify(), "people": None}
         settings = self.cast.settings.model_copy(update=unhindered)
-        agents, policies = self.cast.agents, self.cast.policies
-        first.append(Adopted("settings", settings.model_dump_json(), text, RULES))
-        first.append(Adopted("agents", agents.model_dump_json(), text, RULES))
-        first.append(Adopted("policies", policies.model_dump_json(), text, RULES))
+        text = await self.journal.blobs.keep("")
         info, catalog = await self.tracker.check(), await self.runner.catalog()
-        first.append(tracker.TrackerSeen(ACTOR, info.prefix, info.version))
-        first.append(
-            RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
-        )
-        return first
+        return [
+            JournalBegun("51" * 8, "51" * 16, ACTOR),
+            DaemonStarted(1, __version__, trees=self.cast.own_trees),
+            Adopted("settings", settings.model_dump_json(), text, RULES),
+            Adopted("agents", self.cast.agents.model_dump_json(), text, RULES),
+            Adopted("policies", self.cast.policies.model_dump_json(), text, RULES),
+            tracker.TrackerSeen(ACTOR, info.prefix, info.version),
+            RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default),
+        ]
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
@@ -412,11 +408,9 @@ class Distribution:
     lives: int
     ends: tuple[tuple[str, str, int], ...]
     """How they ended: closed, parked or waiting and why by its code, and how many; the most frequent first."""
-    runs: Spread
-    visits: Spread
-    questions: Spread
-    seconds: Spread
-    phases: tuple[tuple[str, Spread], ...]
+    per_issue: Mapping[str, Spread]
+    """Runs, visits, questions and seconds."""
+    visits_of: Mapping[str, Spread]
     """Visits of each phase, in the policy's order."""
     stuck: tuple[str, ...]
     """What brings lives to where nothing can happen to them any more, as scripts: there must be none."""
@@ -429,26 +423,19 @@ class Distribution:
         return Distribution(
             len(lives),
             tuple((end, code, count) for (end, code), count in sorted(ends.items(), key=lambda one: (-one[1], one[0]))),
-            Spread.of(life.runs for life in lives),
-            Spread.of(life.visits.total() for life in lives),
-            Spread.of(life.questions for life in lives),
-            Spread.of(round(life.time.total_seconds(), 3) for life in lives),
-            tuple((name, Spread.of(life.visits[name] for life in lives)) for name in phases),
+            {
+                "runs": Spread.of(life.runs for life in lives),
+                "visits": Spread.of(life.visits.total() for life in lives),
+                "questions": Spread.of(life.questions for life in lives),
+                "seconds": Spread.of(round(life.time.total_seconds(), 3) for life in lives),
+            },
+            {name: Spread.of(life.visits[name] for life in lives) for name in phases},
             tuple(stuck[:STUCK_SHOWN]),
         )
 
     def as_json(self) -> dict[str, Any]:
         """Give it as plain JSON data; times are seconds."""
-        return {
-            "lives": self.lives,
-            "ends": [{"end": end, "code": code or None, "lives": count} for end, code, count in self.ends],
-            "per_issue": {
-                "runs": asdict(self.runs), "visits": asdict(self.visits), "questions": asdict(self.questions),
-                "seconds": asdict(self.seconds),
-            },
-            "visits_of": {name: asdict(spread) for name, spread in self.phases},
-            "stuck": list(self.stuck),
-        }  # fmt: skip
+        return asdict(self) | {"ends": [{"end": end, "code": code or None, "lives": n} for end, code, n in self.ends]}
 
 
 UNSOUND = get_args(Code)

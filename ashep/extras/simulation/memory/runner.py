@@ -5,7 +5,7 @@ It keeps the contract of the port `Runner`, and can misbehave in each way that a
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
@@ -97,10 +97,9 @@ class MemoryRunner:
     def kill(self) -> None:
         """End the server at once: its turns die, nothing answers until `start()`, then under another instance."""
         now = self._clock.now()
-        for session in self.sessions.values():
-            for message in session.messages:
-                if message.work is not None and message.work.active(now):
-                    message.work.dead, message.work.asked = True, 0
+        for _, _, work in self._turns():
+            if work.active(now):
+                work.dead, work.asked = True, 0
         self._up = False
         self._sign(None)
 
@@ -238,14 +237,16 @@ class MemoryRunner:
             self._sign(one.session)
         return self._leave("reply", found is not None)
 
+    def _turns(self) -> Iterator[tuple[str, str, ScriptedTurn]]:
+        """Every turn, with the ids of its session and of its message."""
+        for session in self.sessions.values():
+            yield from ((session.id, one.id, one.work) for one in session.messages if one.work is not None)
+
     def _asked(self) -> list[tuple[Request, ScriptedTurn]]:
-        works = [
-            (session.id, message.id, message.work) for session in self.sessions.values() for message in session.messages
-        ]
         return [
             (plays.request(work.play, session, message, work.asked), work)
-            for session, message, work in works
-            if work is not None and work.asked and not work.dead
+            for session, message, work in self._turns()
+            if work.asked and not work.dead
         ]
 
     async def signs(self) -> AsyncGenerator[Sign]:
@@ -356,8 +357,7 @@ class MemoryRunner:
         return last
 
     def _ends(self) -> list[tuple[str, datetime]]:
-        works = [(session.id, message.work) for session in self.sessions.values() for message in session.messages]
-        return [(session, work.ends) for session, work in works if work is not None and work.ends is not None]
+        return [(session, work.ends) for session, _, work in self._turns() if work.ends is not None]
 
     async def _something(self, since: datetime) -> None:
         """Return once a sign is there, or when a turn ends."""
