@@ -275,7 +275,7 @@ def _box(piece: MarkdownBlock) -> Box | None:
 
 def read(path: str, data: bytes) -> Story:
     """Read a file. Raises `Unreadable`."""
-    text, name = Text.of(data), PurePath(path)
+    text, name = Text.from_bytes(data), PurePath(path)
     marked = [number for number, line in enumerate(text.lines, 1) if line[:1] in "<=>" and _MARKER.match(line.rstrip())]
     merge = "a merge was left half done: its markers stand here" if len(marked) >= 3 else ""
     problems = [StoryProblem(marked[0], merge, code="merge")] if merge else []
@@ -319,7 +319,7 @@ def outline(data: bytes) -> Iterator[tuple[MarkdownBlock, str]]:
 
     Raises `Unreadable`.
     """
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     reading = _Reading(text)
     for piece in pieces(_front_matter(text, [])[0], whole=True):
         if piece.kind != "other":
@@ -329,7 +329,7 @@ def outline(data: bytes) -> Iterator[tuple[MarkdownBlock, str]]:
 
 def front_lines(data: bytes) -> Iterator[tuple[int, str]]:
     """Give the lines of the front matter. Raises `Unreadable`."""
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     rest = _front_matter(text, [])[0].split("\n")
     said = [(number, line) for number, line in enumerate(text.plain.split("\n"), 1) if line and not rest[number - 1]]
     yield from said[1:-1]
@@ -366,7 +366,7 @@ def _front_matter(text: Text, problems: list[StoryProblem]) -> tuple[str, dict[s
 
 def said_in(node: ScalarNode, places: NodeLines) -> WrittenStatus:
     """Read a status in YAML."""
-    said, (line, column) = str(node.value), places.of(node.start_mark.index)
+    said, (line, column) = str(node.value), places.locate(node.start_mark.index)
     return WrittenStatus(said, status_of(said), line, column + (node.style in ("'", '"')))
 
 
@@ -409,12 +409,12 @@ def with_status(data: bytes, path: str, status: Status) -> bytes:
 
 def put_status(data: bytes, old: WrittenStatus, said: str) -> bytes:
     """Replace what a file says of a status by these words. Raises `NotWritable` where it says that no more."""
-    return Text.of(data).with_part(old.line, old.column, old.said, said).bytes
+    return Text.from_bytes(data).with_part(old.line, old.column, old.said, said).bytes
 
 
 def with_box(data: bytes, line: int, *, done: bool) -> bytes:
     """Check or clear the box in a line. Raises `NotWritable` where there is none."""
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     found = (
         re.match(r"(?:\s*(?:[-*+]|\d+[.)]))+\s+\[([ xX])\]", text.line(line)) if 0 < line <= len(text.lines) else None
     )

@@ -55,7 +55,7 @@ def picture(state: Path) -> AbstractContextManager[ReadModel]:
     return open_read_model(state, note)
 
 
-def now() -> datetime:
+def current_time() -> datetime:
     """Give the time."""
     return datetime.now(UTC)  # noqa: TID251 - a command for people, outside of everything that is replayed
 

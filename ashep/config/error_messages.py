@@ -61,7 +61,7 @@ def problems(error: ValidationError, model: type[BaseModel], root: Node) -> list
             continue  # its items are wrong; pydantic counts only the good ones
         found.setdefault(path, (node, []))[1].append(details)
     deepest = [(path, *found[path]) for path in found if not _superseded(path, found)]
-    return [node.problem(*_said(model, path, node, errors)) for path, node, errors in deepest]
+    return [node.problem(*_describe_errors(model, path, node, errors)) for path, node, errors in deepest]
 
 
 def _superseded(path: KeyPath, found: dict[KeyPath, tuple[Node, list[ErrorDetails]]]) -> bool:
@@ -86,7 +86,7 @@ def _locate(root: Node, details: ErrorDetails) -> tuple[KeyPath, Node]:
     return tuple(path), node
 
 
-def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> tuple[str, str]:
+def _describe_errors(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> tuple[str, str]:
     kind = errors[0]["type"]
     if kind == "extra_forbidden":
         owner, name = model_at(model, path[:-1]), str(path[-1])
@@ -95,7 +95,7 @@ def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorD
         names = file_keys(owner) if owner is not None else ()
         return "unknown-key", f"unknown key{nearest(name, names)}"
     if kind == "missing":
-        return "missing-key", f"this key is missing; add it{_meant(model, path)}"
+        return "missing-key", f"this key is missing; add it{_suggest_key(model, path)}"
     if errors[0]["loc"][-1:] == ("[key]",):
         if kind == "literal_error":
             known = _WORD.findall(str(errors[0].get("ctx", {}).get("expected")))
@@ -117,7 +117,7 @@ _VALUE_KINDS = frozenset(
 ).union(_BOUNDS)
 
 
-def _meant(model: type[BaseModel], path: KeyPath) -> str:
+def _suggest_key(model: type[BaseModel], path: KeyPath) -> str:
     """Ask whether a known key was meant, where a name of the user's could stand and one that is known is near."""
     owner = model_at(model, path[:-2])
     if owner is None or extras_of(owner) is None:

@@ -135,14 +135,14 @@ class _Files:
 
     def add(self, model: type[_M], name: FileName, file: Path) -> _M | None:
         tree = self._read(file, _Tree(file, "", Node({}, 1, ""), []) if name == "config" else None)
-        return None if tree is None else self._kept(name, _parse(model, tree))
+        return None if tree is None else self._keep_parsed(name, _parse(model, tree))
 
     def add_policies(self, file: Path, folder: Path) -> Policies | None:
         """Read policies.yaml, which may be missing where the folder holds some, and the files in the folder."""
         before = len(self.findings)
         others = [tree for other in self._in_folder(folder) if (tree := self._read(other)) is not None]
         tree = self._read(file, _nothing(file) if others else None)
-        policies = None if tree is None else self._kept("policies", _parse(Policies, tree, others))
+        policies = None if tree is None else self._keep_parsed("policies", _parse(Policies, tree, others))
         return policies if len(self.findings) == before else None
 
     def add_draft(self, draft: Path, file: Path, folder: Path) -> Policies | None:
@@ -155,8 +155,8 @@ class _Files:
         known = project.sources.get("policies")
         beside = known.root.locate(["policies"]).entries if known else policy_files.NONE
         if policy_files.is_single(tree.root):
-            return self._kept("policies", _parse(Policies, _nothing(draft), [tree], beside))
-        return self._kept("policies", _parse(Policies, tree, beside=beside))
+            return self._keep_parsed("policies", _parse(Policies, _nothing(draft), [tree], beside))
+        return self._keep_parsed("policies", _parse(Policies, tree, beside=beside))
 
     def _read(self, file: Path, missing: "_Tree | None" = None) -> "_Tree | None":
         try:
@@ -185,7 +185,7 @@ class _Files:
                 self.findings.append(_finding(problem, folder / name))
         return [folder / name for name in names if name.endswith(policy_files.ENDING)]
 
-    def _kept(self, name: FileName, parsed: tuple[_M | None, SourceFile, list[Finding]]) -> _M | None:
+    def _keep_parsed(self, name: FileName, parsed: tuple[_M | None, SourceFile, list[Finding]]) -> _M | None:
         model, self.sources[name], findings = parsed
         self.findings += findings
         return model
@@ -297,8 +297,8 @@ def has_commit(project: Path) -> bool:
     with suppress(OSError, ValueError, StopIteration):  # one of them is not there, or is not what it should be
         top = project.resolve()
         there = next(folder / ".git" for folder in (top, *top.parents) if (folder / ".git").exists())
-        folder = there if there.is_dir() else _named(there, "gitdir: ")
-        common = _named(folder / "commondir") if (folder / "commondir").exists() else folder
+        folder = there if there.is_dir() else _read_pointer(there, "gitdir: ")
+        common = _read_pointer(folder / "commondir") if (folder / "commondir").exists() else folder
         head = (folder / "HEAD").read_text().strip()
         ref = head.removeprefix("ref: ")
         if ref == head:
@@ -312,6 +312,6 @@ def has_commit(project: Path) -> bool:
     return False
 
 
-def _named(file: Path, before: str = "") -> Path:
+def _read_pointer(file: Path, before: str = "") -> Path:
     """Give the folder that a file of git's names."""
     return file.parent / file.read_text().strip().removeprefix(before)

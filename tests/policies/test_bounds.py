@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.cli.commands import app
-from ashep.cli.policy.check import said
+from ashep.cli.policy.check import describe_bounds
 from ashep.config import examine, load, write_starter
 from ashep.config.presets import PRESETS
 from ashep.core.analysis.cost_bounds import Bounds
@@ -38,7 +38,7 @@ def test_the_presets_have_no_mistake_and_the_bounds_that_the_guide_says(name: st
     config = load(tmp_path)
     one = analyse(config.policies, config.agents, OWN)[name].bounds
     assert one is not None
-    best, most = said(one).split("; until a person answers at most ")
+    best, most = describe_bounds(one).split("; until a person answers at most ")
     best = best.removeprefix("at best ").replace(" and ", ", ")
     row = f"| `{name}` | {best} | {most.split(', 7d')[0]} |"
     assert row in GUIDE.read_text(encoding="utf-8")

@@ -79,14 +79,14 @@ def _say(file: Path, findings: list[Finding], bounds: dict[str, Bounds | None]) 
             output.say(f"    {step}")
     for name, bound in bounds.items():
         if bound is not None:
-            output.say(f"{name}: {said(bound)}")
+            output.say(f"{name}: {describe_bounds(bound)}")
     if any(bounds.values()):
         output.say(OTHER_QUESTIONS)
     if not errors_of(findings):
         output.say(f"{file}: no mistake found")
 
 
-def said(bounds: Bounds) -> str:
+def describe_bounds(bounds: Bounds) -> str:
     """Give the bounds of a policy as a sentence."""
     cost = "" if bounds.best_cost is None else f", cost {bounds.best_cost:.2f}"
     most = "" if bounds.worst_cost is None else f", cost {bounds.worst_cost:.2f}"

@@ -17,7 +17,7 @@ from ashep.daemon.daemon import narrator
 from ashep.errors import UsageError
 from ashep.extras.simulation.actor_moves import ActorStep, Point
 from ashep.extras.simulation.probabilities import Chances, Dice
-from ashep.extras.simulation.script import ScriptLine, read_script, written
+from ashep.extras.simulation.script import ScriptLine, read_script, write_script
 from ashep.extras.simulation.simulator import AT_ONCE, Cast, Distribution, SimulatedIssue, Spread, cast_of, live
 from ashep.extras.simulation.virtual_time import EPOCH
 
@@ -91,7 +91,7 @@ def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool
             lives += live(cast, issues, dice)
             dice.forget()
             progress(len(lives))
-    told = Distribution.of(lives, [phase.name for phase in cast.rules.phases])
+    told = Distribution.from_lives(lives, [phase.name for phase in cast.rules.phases])
     if as_json:
         output.data({"policy": cast.policy, "seed": seed, **told.as_json()})
     else:
@@ -139,15 +139,16 @@ def _by_script(cast: Cast, file: Path, as_json: bool) -> bool:
             "visits": dict(life.visits), "questions": life.questions, "seconds": round(life.time.total_seconds(), 3),
             "moves": [{"point": point, "move": step.move} for point, step in life.moves],
         }  # fmt: skip
-        output.data({"policy": cast.policy, **document, "story": story, "not_reached": [*map(_said, script.rest())]})
+        missed = [_describe_line(line) for line in script.rest()]
+        output.data({"policy": cast.policy, **document, "story": story, "not_reached": missed})
     else:
         _sum_up(life)
     for line in script.rest():
-        output.note(f"{file}:{line.number}: {_said(line)} was not reached")
+        output.note(f"{file}:{line.number}: {_describe_line(line)} was not reached")
     return life.end == "stuck"
 
 
-def _said(line: ScriptLine) -> str:
+def _describe_line(line: ScriptLine) -> str:
     return f"{line.point}: {line.step.move}"
 
 
@@ -157,7 +158,7 @@ def _by_hand(cast: Cast) -> bool:
         (life,) = live(cast, ["sim-1"], _ask, _narrator(output.say))
     _sum_up(life)
     if life.moves:
-        output.say(f"as a script: {written(life.moves)}")
+        output.say(f"as a script: {write_script(life.moves)}")
     return life.end == "stuck"
 
 

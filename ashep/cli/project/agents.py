@@ -54,7 +54,7 @@ def list_agents(context: typer.Context, as_json: Json = False) -> None:
         return
     columns = ("AGENT", "CAPABILITIES", "ACCESS", "RUNS ON", "PRIORITY", "CAN TAKE")
     output.table(columns, [_row(entry) for entry in rows])
-    output.say_lines(_seen(registry.world, registry.agents))
+    output.say_lines(_describe_runners(registry.world, registry.agents))
 
 
 def _entry(agent: Agent, takes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def explain(
     else:
         for one in found:
             _tell(registry, one)
-        output.say_lines(_seen(registry.world, registry.agents))
+        output.say_lines(_describe_runners(registry.world, registry.agents))
     raise typer.Exit(int(any(one.choice is not None and one.choice.agent is None for one in found)))
 
 
@@ -154,7 +154,7 @@ def _listed(world: World) -> dict[str, dict[str, Any]]:
     }
 
 
-def _seen(world: World, agents: Agents) -> Iterator[str]:
+def _describe_runners(world: World, agents: Agents) -> Iterator[str]:
     for name in sorted({agent.runner.type for agent in agents.agents if not agent.is_human}):
         seen = world.seen.get(name)
         if seen is None or seen.state != "up":

@@ -127,7 +127,7 @@ def criteria(
         _suggest(project, issue, yes=yes, as_json=as_json)
         return
     settings = settings_in(configured(project))
-    found = _seen(project, issue)
+    found = _read_issue(project, issue)
     reading = look(found.text.acceptance, where(issue), types(settings))
     if not lint:
         reading.findings = errors_of(reading.findings)
@@ -144,7 +144,7 @@ def criteria(
     raise typer.Exit(int(known is None))
 
 
-def _seen(project: Path, issue: str) -> Seen:
+def _read_issue(project: Path, issue: str) -> Seen:
     async def read() -> Seen:
         async with aclosing(tracker_of(project, settings_in(configured(project)), READER)) as tracker:
             return await seen(tracker, issue)
@@ -167,7 +167,7 @@ def _say(issue: str, reading: ParsedCriteria, found: Seen, *, lint: bool) -> Non
             output.say(f"{issue}: no mistake found")
         return
     output.say(_headline(issue, reading.criteria))
-    rows = [(check.id, check.type, what(check), check.description) for check in reading.criteria.checks]
+    rows = [(check.id, check.type, describe_check(check), check.description) for check in reading.criteria.checks]
     output.table(("CHECK", "TYPE", "WHAT", "FOR"), rows)
 
 
@@ -175,7 +175,7 @@ def _headline(issue: str, found: Criteria) -> str:
     return f"{issue}: {output.counted(len(found.checks), 'check')}, hash {hash_of(found)}"
 
 
-def what(check: Check) -> str:
+def describe_check(check: Check) -> str:
     """Say in a few words what a check looks at."""
     verify: dict[str, Any] = check.model_dump(mode="json")["verify"]
     match check.type:
@@ -197,7 +197,7 @@ def what(check: Check) -> str:
 def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
     refuse_agents()
     settings = settings_in(configured(project))
-    found = proposed(project, settings, _seen(project, issue), types(settings))
+    found = proposed(project, settings, _read_issue(project, issue), types(settings))
     if as_json and not yes:
         told = {"issue": issue, "proposed_by": found.by, "language": found.given.language, "text": found.given.text}
         output.data(told | {"findings": [asdict(finding) for finding in found.reading.findings]})

@@ -10,7 +10,7 @@ import typer
 from ashep.actions.story_edits import PlanProposal, compared, moved, planned, taught
 from ashep.cli import output
 from ashep.cli.commands import Json, example
-from ashep.cli.context import now
+from ashep.cli.context import current_time
 from ashep.cli.reading.stories import stories
 
 COLUMNS = ("ORDER", "PRIORITY", "STORY", "EPIC", "DEPENDS ON", "TITLE")
@@ -75,7 +75,7 @@ def plan(
     Stories of one priority depend on none of each other. Exit code 1: one is planned twice, or depends on what there is
     not, or on itself in a circle; then nothing is written.
     """
-    made = planned(context.obj or Path.cwd(), now())
+    made = planned(context.obj or Path.cwd(), current_time())
     if as_json:
         problems = [{"path": path, "line": one.line, "says": one.said} for path, one in made.problems]
         told = {"sprint": str(made.sprint), "lacks": made.added, "problems": problems}

@@ -16,7 +16,7 @@ from ashep.adapters.git.workspaces.router import GitWorkspaces
 from ashep.adapters.system.control_socket import NotListening, ask
 from ashep.cli import output
 from ashep.cli.commands import Issue, Json, example, group, project_of
-from ashep.cli.context import configured, now, picture
+from ashep.cli.context import configured, current_time, picture
 from ashep.cli.output import counted
 from ashep.config import settings_in
 from ashep.core.resources.retention import why_kept
@@ -116,11 +116,11 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
     Exit code 1: a tree that should have gone could not be saved.
     """
     spaces = _spaces(context)
-    states, landed, due = _known(context)
+    states, landed, due = _read_states(context)
     standing = anyio.run(spaces.list, landed)
     gone, kept, failed = list[dict[str, Any]](), list[dict[str, str]](), False
     for one in standing:
-        if why := _kept(one, states):
+        if why := _explain_keeping(one, states):
             kept.append({"branch": one.branch, "why": why})
             continue
         try:
@@ -180,7 +180,7 @@ def _branch(issue: str) -> str:
     return issue if issue.startswith(PREFIX) else branch_of(issue)
 
 
-def _known(context: typer.Context) -> tuple[dict[str, str], dict[str, str], list[dict[str, str]]]:
+def _read_states(context: typer.Context) -> tuple[dict[str, str], dict[str, str], list[dict[str, str]]]:
     """Say where each issue stands, as the picture of the journal shows it; which commits landed, each with the base's
     commit that held its work then; and which trees the daemon is to take away, when, and why it did not before.
     """
@@ -197,7 +197,7 @@ def _known(context: typer.Context) -> tuple[dict[str, str], dict[str, str], list
 
 def _journal(context: typer.Context) -> dict[str, Any] | None:
     """Say which files of the journal the daemon would delete now, and why it keeps the next one that is old enough."""
-    project, at = project_of(context), now()
+    project, at = project_of(context), current_time()
     settings, state = settings_in(configured(project)), configured(project) / "state"
     keep = settings.journal.keep
     if not isinstance(keep, timedelta) or not (state / "journal").is_dir():
@@ -222,7 +222,7 @@ def _say_journal(told: dict[str, Any]) -> None:
         output.say(f"kept: the journal from {told['kept']}")
 
 
-def _kept(one: WorkspaceInfo, states: dict[str, str]) -> str:
+def _explain_keeping(one: WorkspaceInfo, states: dict[str, str]) -> str:
     """Say why a tree is kept; empty: it can go."""
     issue = issue_of(one.branch)
     if issue is None or issue not in states:
@@ -235,20 +235,20 @@ def _kept(one: WorkspaceInfo, states: dict[str, str]) -> str:
 
 
 def _list(context: typer.Context, as_json: bool) -> None:
-    states, landed, _ = _known(context)
+    states, landed, _ = _read_states(context)
     standing = anyio.run(_spaces(context).list, landed)
     if as_json:
-        output.data({"trees": [_told(one, states) for one in standing], "bytes": sum(one.size for one in standing)})
+        output.data({"trees": [_as_json(one, states) for one in standing], "bytes": sum(one.size for one in standing)})
         return
     if not standing:
         output.note("there are no work trees of issues")
         return
-    at, size = now(), _mib(sum(one.size for one in standing))
+    at, size = current_time(), _mib(sum(one.size for one in standing))
     output.table(COLUMNS, [_row(one, states, at) for one in standing])
     output.say(f"{counted(len(standing), 'tree')}, {size} MiB; `ashep trees gc --dry-run` says what could go")
 
 
-def _told(one: WorkspaceInfo, states: dict[str, str]) -> dict[str, Any]:
+def _as_json(one: WorkspaceInfo, states: dict[str, str]) -> dict[str, Any]:
     issue = issue_of(one.branch)
     return {
         "branch": one.branch, "issue": issue, "state": states.get(issue or ""), "path": one.path, "base": one.base,

@@ -55,7 +55,7 @@ def impact(
 
     found = anyio.run(assessed)
     if as_json:
-        output.data(told(found))
+        output.data(serialize_impact(found))
     else:
         _say(found)
 
@@ -72,7 +72,7 @@ async def _ends(diffs: Diffs, issue: str | None, base: str | None, head: str | N
     return base, head or f"refs/heads/{branch}"
 
 
-def told(found: Impact) -> dict[str, Any]:
+def serialize_impact(found: Impact) -> dict[str, Any]:
     """Give an impact as JSON."""
     return asdict(found) | {"asks": must_ask(found.raised)}
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ashep.cli import output
-from ashep.cli.context import now, picture
+from ashep.cli.context import current_time, picture
 from ashep.errors import AshepError, UsageError
 from ashep.store.read_model import ReadModel, daemon_of, disk_of
 from ashep.views import Data, status
@@ -99,7 +99,7 @@ class Signs:
 
 def page(seen: WatchedStatus, signs: dict[str, Data], height: int) -> RenderableType:
     """Give what fits into so many lines, what waits for a person first."""
-    at, told = now(), seen.told
+    at, told = current_time(), seen.told
     lines: list[RenderableType] = [_line(status.headline(told, local), "bold")]
     if paused := status.paused(told, local):
         lines.append(_line(paused, "bold yellow"))

@@ -50,7 +50,7 @@ def sync(
     What a person changed in the tracker stays, and is told. Stories that are done and have no issue get none, unless
     they are named; those that are planned get one once they have a file.
     """
-    done = _synced(context, names or [], None, dry=dry_run)
+    done = _sync_stories(context, names or [], None, dry=dry_run)
     paths = {issue: path for path, issue in done.plan.issues.items()}
     if as_json:
         made = [{"issue": one.id, "path": paths.get(one.id), "title": one.words.title} for one in done.plan.made]
@@ -88,7 +88,7 @@ def run(
     if load(configured(project_of(context))).settings.worker.workspace == "shared":
         lacking = "stories are worked on in work trees of their own: set worker.workspace: place in config.yaml"
         raise UsageError(lacking)
-    done = _synced(context, names or [], epic)
+    done = _sync_stories(context, names or [], epic)
     state = configured(project_of(context)) / "state"
     refused = {one.path: one.says for one in done.told if one.refuses}
     chosen = [_Chosen(one, done.plan.issues.get(one.path), refused.get(one.path)) for one in done.chosen]
@@ -131,7 +131,7 @@ class _Chosen:
         return {"id": self.name, "path": self.found.path, "issue": self.issue, "state": state, "why": why}
 
 
-def _synced(context: typer.Context, names: list[str], epic: str | None, *, dry: bool = False) -> Mirrored:
+def _sync_stories(context: typer.Context, names: list[str], epic: str | None, *, dry: bool = False) -> Mirrored:
     project = project_of(context)
     configuration = load(configured(project))
     known = configuration.policies.policies

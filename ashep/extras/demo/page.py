@@ -36,7 +36,7 @@ from ashep.daemon.shepherd import Picture
 from ashep.errors import AshepError
 from ashep.extras.demo.scenario import ISSUES
 from ashep.extras.demo.scripted_model import outcome_text
-from ashep.extras.demo.simulated import BOUND, FOLDER, PERSON, Scene, begun
+from ashep.extras.demo.simulated import BOUND, FOLDER, PERSON, Scene, begin_project
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
 from ashep.extras.simulation.memory.runner import Play, Prompted
 from ashep.extras.simulation.virtual_time import VIRTUAL, VirtualLoop, open_now, wait_for_threads
@@ -108,7 +108,7 @@ def look_in(project: Path, say: Say, enter: Callable[[str], None]) -> int:
 
 async def _play(project: Path, say: Say, enter: Callable[[str], None]) -> int:
     wait_for_threads()
-    night, configuration, state = Night(AGO), begun(project), project / FOLDER / "state"
+    night, configuration, state = Night(AGO), begin_project(project), project / FOLDER / "state"
     with Lock.acquire(state, night.clock.now()), closing(open_now(state, night.clock.now())) as journal:
         follower, info = Follower(state, journal, say), await night.tracker.check()
         pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]
@@ -140,7 +140,7 @@ async def beforehand(night: Night, running: RunningDaemon) -> None:
     """Play the story, and some issues up to where they wait for a person."""
     async with anyio.create_task_group() as people:
         people.start_soon(night.person, silent)
-        while not await night.over():
+        while not await night.is_over():
             await running.shepherd.changed()
         people.cancel_scope.cancel()
     for _ in range(BEFORE):

@@ -40,13 +40,13 @@ async def edit(stage: DemoProject, edits: Edits, line: Callable[[str], None]) ->
     good = preset("standard").replace(*SOUND, 1)
     await to_thread.run_sync(replace, file, good.replace(*UNSOUND, 1).encode())
     line(f"$ edit policies.yaml   ({PERSON} lets arbitrate lead to implement, whatever it says)")
-    seen = await _shown(stage, lambda told: told is not None)
+    seen = await _wait_for_edit(stage, lambda told: told is not None)
     if seen is not None:
         edits.refused = str(seen["problems"][0])
         line(f"ashep status: not in force: {edits.refused}")
     await to_thread.run_sync(replace, file, good.encode())
     line(f"$ edit policies.yaml   ({PERSON} takes that back, and has questions reminded of each day)")
-    edits.mended = await _shown(stage, lambda told: told is None) is None
+    edits.mended = await _wait_for_edit(stage, lambda told: told is None) is None
 
 
 async def restore(stage: DemoProject) -> None:
@@ -56,7 +56,7 @@ async def restore(stage: DemoProject) -> None:
         await to_thread.run_sync(replace, file, preset("standard").encode())
 
 
-async def _shown(stage: DemoProject, ended: Callable[[dict[str, Any] | None], bool]) -> dict[str, Any] | None:
+async def _wait_for_edit(stage: DemoProject, ended: Callable[[dict[str, Any] | None], bool]) -> dict[str, Any] | None:
     """Ask `ashep status` until it says so, or nothing new comes for too long; give what it said last."""
     told: dict[str, Any] | None = None
     with anyio.move_on_after(STILL):

@@ -30,7 +30,7 @@ from ashep.extras.demo.mixed_agents import configure, kill
 from ashep.extras.demo.policy_edits import Edits, edit, restore
 from ashep.extras.demo.progress import STILL, DemoProgress
 from ashep.extras.demo.project import PERSON, DemoProject, ashep
-from ashep.extras.demo.proof import proofs, told
+from ashep.extras.demo.proof import proofs, report_proofs
 from ashep.extras.demo.scenario import CALC, ISSUES, Scenario
 from ashep.extras.demo.simulated import simulate
 from ashep.extras.demo.state_dir import (
@@ -92,11 +92,11 @@ def demo(
 
 
 async def _real(folder: Path, agents: Agents, piece: Scenario, say: Say) -> int:
-    stage, codes = DemoProject.at(folder, piece, claude=agents == "mixed"), list[int]()
-    kept = await to_thread.run_sync(DemoState.of, folder, agents, piece.name)
+    stage, codes = DemoProject.find_programs(folder, piece, claude=agents == "mixed"), list[int]()
+    kept = await to_thread.run_sync(DemoState.load_or_begin, folder, agents, piece.name)
     stage = replace(stage, piece=STORIES if kept.piece == STORIES.name else CALC)
     if kept.agents == "mixed":
-        stage = DemoProject.at(folder, claude=True).asking(kept.url)
+        stage = DemoProject.find_programs(folder, claude=True).asking(kept.url)
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as group:
             scope = anyio.CancelScope()
@@ -141,8 +141,8 @@ async def _show(stage: DemoProject, kept: DemoState, say: Say) -> int:
         shown = (await stage.ashep(*words, check=False)).rstrip()
         say(shown)
     if stage.piece is STORIES:
-        return told(await proofs_of_stories(stage, kept), say)
-    return told(await proofs(stage, kept, edits, shown), say)
+        return report_proofs(await proofs_of_stories(stage, kept), say)
+    return report_proofs(await proofs(stage, kept, edits, shown), say)
 
 
 async def _end_where_still(stage: DemoProject) -> None:

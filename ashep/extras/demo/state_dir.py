@@ -62,7 +62,7 @@ class DemoState:
     """The start time of that process; 0: nobody can tell whether it lives."""
 
     @staticmethod
-    def of(folder: Path, agents: Agents = "opencode", piece: str = CALC.name) -> "DemoState":
+    def load_or_begin(folder: Path, agents: Agents = "opencode", piece: str = CALC.name) -> "DemoState":
         """Read what an earlier demonstration left there, or begin a new one of this piece with these agents.
 
         Raises `AshepError` where the folder holds something else, or a demonstration that is being shown.
@@ -163,7 +163,7 @@ class ModelUse:
     """The session in which it first was."""
 
 
-def asked(folder: Path) -> dict[str, ModelUse]:
+def read_model_uses(folder: Path) -> dict[str, ModelUse]:
     """What the model was asked, by run."""
     found: dict[str, ModelUse] = {}
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").split("\n") if line]

@@ -134,7 +134,8 @@ def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path)
     except (AshepError, OSError) as error:  # of settings, of the template, of the history
         return [*lines, CheckLine("error", "settings", str(error))]
     try:
-        lines.append(CheckLine("ok", "search", model_endpoints.where(place.settings.search, environ, directory)[0]))
+        provider = model_endpoints.find_search(place.settings.search, environ, directory)[0]
+        lines.append(CheckLine("ok", "search", provider))
     except UsageError as error:
         lines.append(CheckLine("warning", "search", str(error)))
     model, busy = place.settings.model, f"; process {who.pid} has it" if who else ""

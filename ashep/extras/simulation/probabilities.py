@@ -120,7 +120,7 @@ class Dice:
 
     def __init__(self, policy: Policy, chances: Chances, seed: int) -> None:
         """Raises `UsageError` where chances name what there is not, or do not add up."""
-        _known(policy, chances)
+        _refuse_unknown(policy, chances)
         self._chances, self._seed = chances, seed
         self._left: dict[str, int] = {}
         self._random: dict[str, random.Random] = {}
@@ -188,7 +188,7 @@ def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> Mappin
     return {good[0]: well * FIRST, **others, **trouble}
 
 
-def _known(policy: Policy, chances: Chances) -> None:
+def _refuse_unknown(policy: Policy, chances: Chances) -> None:
     """Refuse the names of phases and moves that there are not."""
     everything = tuple(
         dict.fromkeys(move for phase in policy.phases for move in (*possible_in(phase), *DIAGNOSED, *LANDINGS))

@@ -63,7 +63,7 @@ from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.extras.simulation.memory.work_tree import MemoryTree
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.extras.simulation.script import written
+from ashep.extras.simulation.script import write_script
 from ashep.extras.simulation.virtual_time import VIRTUAL, LoopClock, MemoryJournal
 
 ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
@@ -211,7 +211,7 @@ class _Scene:
                     for stuck in sorted(self.left):
                         stands = account(self.shepherd.world, stuck)
                         end: End = "waiting" if stands.code == "no_agent" else "stuck"
-                        self._over(self.lives[stuck], end, stands.code, stands.reason, stands.since or self.clock.now())
+                        self._end(self.lives[stuck], end, stands.code, stands.reason, stands.since or self.clock.now())
             self._group.cancel_scope.cancel()
         return [*self.lives.values()]
 
@@ -271,11 +271,11 @@ class _Scene:
                 life.visits[entry.body.phase] += entry.body.human_phase
                 self._group.start_soon(self._answer, entry.body, entry.at)
             case issue_facts.IssueClosed():
-                self._over(life, "closed", "", entry.body.why, entry.at)
+                self._end(life, "closed", "", entry.body.why, entry.at)
             case issue_facts.IssueParked():
-                self._over(life, "parked", entry.body.code, entry.body.why, entry.at)
+                self._end(life, "parked", entry.body.code, entry.body.why, entry.at)
             case issue_facts.IssueLeft() | issue_facts.IssueGivenBack():
-                self._over(life, "stuck", entry.body.code, entry.body.why, entry.at)
+                self._end(life, "stuck", entry.body.code, entry.body.why, entry.at)
             case _:
                 pass
 
@@ -284,11 +284,11 @@ class _Scene:
         before, entries = self._moments.get(life.issue, (at, 0))
         self._moments[life.issue] = (at, entries + 1 if at == before else 1)
         if entries >= CIRCLE and at == before:
-            self._over(life, "stuck", "circle", f"{CIRCLE} records in one moment", at)
+            self._end(life, "stuck", "circle", f"{CIRCLE} records in one moment", at)
             for issue in sorted(self.left):
-                self._over(self.lives[issue], "waiting", "left_off", f"no time passes, because of {life.issue}", at)
+                self._end(self.lives[issue], "waiting", "left_off", f"no time passes, because of {life.issue}", at)
 
-    def _over(self, life: SimulatedIssue, end: End, code: str, why: str, at: datetime) -> None:
+    def _end(self, life: SimulatedIssue, end: End, code: str, why: str, at: datetime) -> None:
         life.end, life.code, life.why, life.ended = end, code, why, at
         self.left.discard(life.issue)
 
@@ -310,7 +310,7 @@ class _Scene:
             step, usual = self._step(point), RUN_TAKES if kind == "run" else DIAGNOSIS_TAKES
             after = point.in_time(usual) if step is None or step.after is None else step.after
             move = step.move if step else TIMED_OUT
-            self.work.done(issue, run.branch, run.id, move, writes=run.access == "write" and kind == "run")
+            self.work.record_run(issue, run.branch, run.id, move, writes=run.access == "write" and kind == "run")
             done = play(move, phase, after, run.timeout)
         hangs = done.fate == "hangs"
         self._ends[issue] = None if hangs else self.clock.now() + timedelta(seconds=done.delay)
@@ -322,7 +322,7 @@ class _Scene:
         if step is not None:
             life.moves.append((point.name, step))
         elif point.issue in self.left:
-            self._over(life, "waiting", "left_off", f"nobody says what happens at {point.name}", self.clock.now())
+            self._end(life, "waiting", "left_off", f"nobody says what happens at {point.name}", self.clock.now())
         return step
 
     def _fits(self, issue: str) -> bool:
@@ -394,7 +394,7 @@ class Spread:
     mean: float
 
     @staticmethod
-    def of(values: Iterable[float]) -> "Spread":
+    def from_values(values: Iterable[float]) -> "Spread":
         """Order some numbers, one at least; each figure but the mean is one of them (the nearest rank)."""
         ordered = sorted(values)
         middle, most = (ordered[ceil(len(ordered) * share) - 1] for share in (0.5, 0.9))
@@ -416,20 +416,20 @@ class Distribution:
     """What brings lives to where nothing can happen to them any more, as scripts: there must be none."""
 
     @staticmethod
-    def of(lives: Sequence[SimulatedIssue], phases: Sequence[str]) -> "Distribution":
+    def from_lives(lives: Sequence[SimulatedIssue], phases: Sequence[str]) -> "Distribution":
         """Sum lives up, one at least."""
         ends = Counter((life.end or "stuck", life.code) for life in lives)
-        stuck = [written(life.moves) for life in lives if life.end == "stuck"]
+        stuck = [write_script(life.moves) for life in lives if life.end == "stuck"]
         return Distribution(
             len(lives),
             tuple((end, code, count) for (end, code), count in sorted(ends.items(), key=lambda one: (-one[1], one[0]))),
             {
-                "runs": Spread.of(life.runs for life in lives),
-                "visits": Spread.of(life.visits.total() for life in lives),
-                "questions": Spread.of(life.questions for life in lives),
-                "seconds": Spread.of(round(life.time.total_seconds(), 3) for life in lives),
+                "runs": Spread.from_values(life.runs for life in lives),
+                "visits": Spread.from_values(life.visits.total() for life in lives),
+                "questions": Spread.from_values(life.questions for life in lives),
+                "seconds": Spread.from_values(round(life.time.total_seconds(), 3) for life in lives),
             },
-            {name: Spread.of(life.visits[name] for life in lives) for name in phases},
+            {name: Spread.from_values(life.visits[name] for life in lives) for name in phases},
             tuple(stuck[:STUCK_SHOWN]),
         )
 

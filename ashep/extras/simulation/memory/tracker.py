@@ -57,7 +57,7 @@ class Database:
         self.changed.set()
         self.changed = anyio.Event()
 
-    def others(self, actor: str) -> int:
+    def count_others(self, actor: str) -> int:
         """Count the writes of all others."""
         return self.written.total() - self.written[actor]
 
@@ -102,7 +102,7 @@ class Database:
         event = f"event-{next(self.numbers)}"
         record.changes.append(Change(event, (what[0], clean(what[1])), clean(actor), self.now()))
 
-    def seen(self, record: StoredIssue, *, comments: bool = False) -> Seen:
+    def make_snapshot(self, record: StoredIssue, *, comments: bool = False) -> Seen:
         """Show an issue as a read does: clean, and dependencies with the words of what they lead to."""
         issue, text = record.issue, record.text
         said = tuple(one.text for one in record.comments) if comments else ()
@@ -304,7 +304,7 @@ class MemoryTracker:
                 record for record in records if record.issue.status == "open" and not self._database.is_blocked(record)
             ]
             ready.sort(key=lambda one: (one.issue.priority, one.issue.created_at, one.order))
-            shown = [self._database.seen(record) for record in records]
+            shown = [self._database.make_snapshot(record) for record in records]
             # no more words than must be: nothing may rest on what a real tracker would read for nothing
             few = [replace(one, text=IssueText(one.text.title, dependencies=one.text.dependencies)) for one in shown]
             return Look(tuple(one.issue.id for one in ready), tuple(few), version=self.version)
@@ -313,7 +313,7 @@ class MemoryTracker:
         """Give one issue with its comments."""
         async with self._call("issue"):
             record = self._database.records.get(issue)
-            return None if record is None else self._database.seen(record, comments=True)
+            return None if record is None else self._database.make_snapshot(record, comments=True)
 
     async def claim(self, request: ClaimRequest) -> Seen:
         """Take an issue that is open, or that this actor holds."""
@@ -344,7 +344,7 @@ class MemoryTracker:
         record.lease = record.lease if status == "in_progress" else None
         self._database.relabel(record, self.actor, write.add_labels, write.remove_labels)
         self._database.note(self.actor)
-        return self._database.seen(record)
+        return self._database.make_snapshot(record)
 
     async def heartbeat(self, issue: str) -> None:
         """Renew the lease of an issue that this actor holds and works on."""
@@ -420,9 +420,9 @@ class MemoryTracker:
 
     async def hints(self) -> AsyncIterator[None]:
         """Yield after writes of others."""
-        seen = self._database.others(self.actor)
+        seen = self._database.count_others(self.actor)
         while True:
-            changed, now = self._database.changed, self._database.others(self.actor)
+            changed, now = self._database.changed, self._database.count_others(self.actor)
             if now == seen:
                 await changed.wait()
             else:
