@@ -204,7 +204,7 @@ def plays(run: str, prompt: str) -> RunScript:
 async def test_four_steps_are_closed_in_their_order_by_the_demos_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = DemoProject.find_programs(tmp_path, piece := replace(CALC, issues=(), part=plays))
+    stage = DemoProject.open_folder(tmp_path, piece := replace(CALC, issues=(), part=plays))
     async with ModelServer(lambda ask: script(ask, piece)) as model:
         await stage.build(model.url)
         (stage.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)

@@ -92,11 +92,11 @@ def demo(
 
 
 async def _real(folder: Path, agents: Agents, piece: Scenario, say: Say) -> int:
-    stage, codes = DemoProject.find_programs(folder, piece, claude=agents == "mixed"), list[int]()
+    stage, codes = DemoProject.open_folder(folder, piece, claude=agents == "mixed"), list[int]()
     kept = await to_thread.run_sync(DemoState.load_or_begin, folder, agents, piece.name)
     stage = replace(stage, piece=STORIES if kept.piece == STORIES.name else CALC)
     if kept.agents == "mixed":
-        stage = DemoProject.find_programs(folder, claude=True).asking(kept.url)
+        stage = DemoProject.open_folder(folder, claude=True).asking(kept.url)
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as group:
             scope = anyio.CancelScope()

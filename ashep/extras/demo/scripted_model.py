@@ -229,7 +229,8 @@ class ModelServer(AsyncExitStack):
         self._port = port
         self._log_path = log
         self._log: TextIO | None = None
-        self._failed: set[tuple[str, str]] = set()
+        self._failed: dict[tuple[str, str], bool] = {}
+        """Whether the last answer to a session's prompt was an error, or broke off."""
         self._closing = anyio.Event()
         self.url = ""
         """`http://127.0.0.1:<port>`, once it is open."""
@@ -285,11 +286,7 @@ class ModelServer(AsyncExitStack):
 
     def _note(self, ask: ModelRequest, reply: Reply) -> None:
         self.asks.append(ask)
-        key = (ask.session, ask.prompt)
-        if reply.status != 200 or reply.drop:
-            self._failed.add(key)
-        else:
-            self._failed.discard(key)
+        self._failed[ask.session, ask.prompt] = reply.status != 200 or reply.drop
         if self._log is not None:
             line = {
                 "kind": ask.kind,
@@ -306,7 +303,7 @@ class ModelServer(AsyncExitStack):
     async def _answer(self, read: Callable[[Json], Wire], request: Request) -> Response:
         wire = read(cast("Json", await request.json()))
         ask = read_ask(wire.asked, next(filter(None, map(request.headers.get, SESSION_HEADERS)), ""))
-        repeated = (ask.session, ask.prompt) in self._failed
+        repeated = self._failed.get((ask.session, ask.prompt), False)
         ask = replace(ask, repeated=repeated, headers=dict(request.headers))
         reply = Reply("A summary of the conversation.") if ask.kind == "helper" else self.script(ask)
         self._note(ask, reply)
