@@ -136,11 +136,11 @@ def _sync_stories(context: typer.Context, names: list[str], epic: str | None, *,
     configuration = load(configured(project))
     known = configuration.policies.policies
 
-    async def written() -> Mirrored:
+    async def write_issues() -> Mirrored:
         name = await person(project, configuration.settings, os.environ)
         return await mirror_of(project, configuration.settings, name, known).sync(names, epic, dry=dry, finished=True)
 
-    return anyio.run(written)
+    return anyio.run(write_issues)
 
 
 def _say_told(told: tuple[StoryWarning, ...]) -> None:
