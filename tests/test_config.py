@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ashep.config import ConfigErrors, Finding, check, check_files, load, read, write_starter, yaml_tree
+from ashep.config import ConfigErrors, Finding, check, examine, load, read, write_starter, yaml_tree
 from ashep.config.error_messages import NOT_YET
 from ashep.config.starter import FILES, starter
 from ashep.core.policy import agents as policy_agents
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 def findings(folder: Path, text: str | bytes, name: str = "policies.yaml") -> list[Finding]:
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-    return check_files(folder)
+    return examine(folder).findings
 
 
 def said(folder: Path, text: str | bytes, name: str = "policies.yaml") -> list[str]:
@@ -121,10 +121,10 @@ def test_missing_config_means_the_defaults(folder: Path) -> None:
 def test_unreadable_files(folder: Path) -> None:
     (folder / "policies.yaml").unlink()
     (folder / "policies.yaml").mkdir()
-    assert str(check_files(folder)[0]) == f"{folder}/policies.yaml: cannot be read: Is a directory"
+    assert str(examine(folder).findings[0]) == f"{folder}/policies.yaml: cannot be read: Is a directory"
     (folder / "policies.yaml").rmdir()
     os.mkfifo(folder / "policies.yaml")
-    assert str(check_files(folder)[0]) == f"{folder}/policies.yaml: not a file"
+    assert str(examine(folder).findings[0]) == f"{folder}/policies.yaml: not a file"
 
 
 def test_text_and_hash_are_kept(folder: Path) -> None:
@@ -137,7 +137,7 @@ def test_text_and_hash_are_kept(folder: Path) -> None:
 def test_a_draft_is_checked_against_the_registry(folder: Path, tmp_path: Path) -> None:
     draft = tmp_path / "draft.yaml"
     draft.write_text("version: 1\npolicies: {p: [browsertest]}\n")
-    assert [(finding.code, finding.file) for finding in check_files(folder, draft)] == [("no-agent", str(draft))]
+    assert [(finding.code, finding.file) for finding in examine(folder, draft).findings] == [("no-agent", str(draft))]
 
 
 def test_problems_of_all_files_are_collected(folder: Path) -> None:
@@ -486,7 +486,7 @@ def test_a_cap_that_is_never_met_is_warned_of_and_one_that_may_be_is_not(folder:
         (folder / "policies.yaml").write_text(phase % most)
         text = f"budgets: {{providers: {{acme: {{max_runs: {most}}}}}}}\nrunners: {{opencode: {{max_runs: {most}}}}}\n"
         (folder / "config.yaml").write_text(f"version: 1\n{text}")
-        told = check_files(folder)
+        told = examine(folder).findings
         assert sorted(str(one.key) for one in told if one.code == "pointless-key") == found
         assert {one.severity for one in told} <= {"warning"}
 
@@ -494,7 +494,7 @@ def test_a_cap_that_is_never_met_is_warned_of_and_one_that_may_be_is_not(folder:
 def test_where_approvals_are_signed_no_agent_runs_as_the_person(folder: Path) -> None:
     entry = "  - {id: a, capabilities: [code], read_write: write, sandbox: none}\n"
     (folder / "config.yaml").write_text(f"version: 1\n{SIGNED}{SIGNING}\n")
-    assert check_files(folder) == []
+    assert examine(folder).findings == []
     problems = findings(folder, starter("agents.yaml") + entry, "agents.yaml")
     assert [(problem.code, problem.key) for problem in problems] == [("unsafe-signing", "agents[5].sandbox")]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.config import check_files, load, write_starter
+from ashep.config import examine, load, write_starter
 from ashep.config.findings import FindingFactory
 from ashep.config.policy_checks import warnings
 from ashep.core.policy.policies import Verify
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 def said(folder: Path, text: str) -> list[str]:
     (folder / "policies.yaml").write_text(text)
-    return [str(finding).replace(f"{folder}/", "") for finding in check_files(folder)]
+    return [str(finding).replace(f"{folder}/", "") for finding in examine(folder).findings]
 
 
 WRONG = [
@@ -101,7 +101,7 @@ def test_nothing_is_verified_before_anything_is_written(folder: Path) -> None:
         "policies.yaml:4: policies.p.phases[0].verify: nothing is written before this phase succeeds: its work can "
         "never hold; take a later phase"
     ]
-    assert [one.severity for one in check_files(folder)] == ["warning"]
+    assert [one.severity for one in examine(folder).findings] == ["warning"]
 
 
 def test_types_of_your_own_may_be_used_once_they_are_registered(folder: Path) -> None:
@@ -123,12 +123,12 @@ def test_they_are_read_extended_and_written_over(folder: Path) -> None:
     assert load(folder).policies.policies["mine"].phases[0].verify == Verify()
     gone = f"extends: preset:quick\nmatch: null\nremove: [human_review]\n{lines}\n"
     (folder / "policies" / "mine.yaml").write_text(gone)
-    assert [str(one).replace(f"{folder}/", "") for one in check_files(folder)][-1] == (
+    assert [str(one).replace(f"{folder}/", "") for one in examine(folder).findings][-1] == (
         "policies/mine.yaml:4: phases[0].when_flags.ci: this policy has no phase human_review; expected one of "
         "implement"
     )
     (folder / "policies" / "mine.yaml").write_text("phases:\n  - name: implement\n    checks: [3]\n")
-    assert [str(one).replace(f"{folder}/", "") for one in check_files(folder)] == [
+    assert [str(one).replace(f"{folder}/", "") for one in examine(folder).findings] == [
         "policies/mine.yaml:3: phases[0].checks[0]: expected a check ({id, type, description, verify}), found the "
         "number 3"
     ]

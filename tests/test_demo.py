@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from ashep.adapters.system import programs
-from ashep.bmad.review_round import written
+from ashep.bmad.review_round import write_round
 from ashep.bmad.story import read
 from ashep.cli.running.work import demo as command
 from ashep.config.checks.parser import read_criteria
@@ -180,12 +180,12 @@ def test_without_the_tools_it_says_what_is_missing_and_what_goes_without(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(ProgramMissing, match=r"git and bd and opencode cannot be found.*--simulated"):
-        DemoProject.at(tmp_path)
+        DemoProject.open_folder(tmp_path)
 
 
 def test_without_claude_code_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(programs, "find", lambda name: None if name == "claude" else Path(name))
-    assert DemoProject.at(tmp_path).bd == Path("bd")
+    assert DemoProject.open_folder(tmp_path).bd == Path("bd")
     with pytest.raises(ProgramMissing, match="`make claude` gets it"):
         demo(agents="mixed", place=tmp_path / "demo", say=lambda _: None)
     assert not (tmp_path / "demo").exists(), "nothing was begun"
@@ -206,7 +206,7 @@ def test_the_programs_see_nothing_of_the_users_home(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret")
     monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
     monkeypatch.setattr(programs, "find", lambda name: Path(name))
-    stage = DemoProject.at(tmp_path, claude=True).asking("http://127.0.0.1:1")
+    stage = DemoProject.open_folder(tmp_path, claude=True).asking("http://127.0.0.1:1")
     environ = stage.environ
     users = {"BEADS_ACTOR", "OPENCODE_SERVER_PASSWORD", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"}
     assert not users & set(environ)
@@ -259,7 +259,7 @@ def rounds(files: dict[str, str], path: str) -> dict[str, str]:
             files = played(files, path, f"{role}.{visit}")
         said = part_of(path, f"arbiter.{visit}")
         status, remains = ("done", "") if said.verdict == "pass" else ("in-progress", said.summary)
-        made = written(path, files[path].encode(), sprint, status, remains, f"t/arbiter.{visit}.1")
+        made = write_round(path, files[path].encode(), sprint, status, remains, f"t/arbiter.{visit}.1")
         assert (made.status, made.lacking, visit < 3) == (status, "", True)
         files[path] = (made.story or b"").decode()
         sprint = made.sprint or b""

@@ -129,7 +129,7 @@ def test_what_a_killed_demonstration_left_is_ended_by_the_next(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     killed, shown, odd = (tmp_path / f"{PREFIX}{name}" for name in ("x_killed", "x__shown", "x_is_odd"))
-    DemoState.of(shown)
+    DemoState.load_or_begin(shown)
     script = "import sys; from pathlib import Path; from ashep.extras.demo.state_dir import DemoState"
     script += "; DemoState.of(Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", script, str(killed)], check=True)
@@ -145,14 +145,14 @@ def test_what_a_killed_demonstration_left_is_ended_by_the_next(
 
 
 def test_a_demonstration_is_shown_by_one_process(tmp_path: Path) -> None:
-    DemoState.of(tmp_path)
+    DemoState.load_or_begin(tmp_path)
     with pytest.raises(AshepError, match=f"process {os.getpid()} shows the demonstration in .*: wait for it, or stop"):
-        DemoState.of(tmp_path)
+        DemoState.load_or_begin(tmp_path)
     text = (tmp_path / "demo.json").read_text()
     before = re.sub(r', "pid": \d+, "started": \d+', "", text)
     assert before != text
     (tmp_path / "demo.json").write_text(before)
-    assert DemoState.of(tmp_path).pid == os.getpid(), "one of an earlier version goes on"
+    assert DemoState.load_or_begin(tmp_path).pid == os.getpid(), "one of an earlier version goes on"
 
 
 @pytest.mark.real

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.config import check_files, load, write_starter
+from ashep.config import examine, load, write_starter
 from ashep.core.policy.runner_kinds import ACP, CLAUDE, OPENCODE
 from tests.conformance.runners import EVERYTHING
 from tests.test_docs import fences
@@ -38,7 +38,7 @@ def test_each_set_up_can_be_used_as_it_stands(tmp_path: Path, heading: str, pres
     assert set(files) == {"config.yaml", "agents.yaml"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert check_files(tmp_path) == []
+    assert examine(tmp_path).findings == []
     loaded = load(tmp_path)
     used = {loaded.settings.runners.kind(one.runner.type) for one in loaded.agents.agents}
     assert used == SET_UPS[heading]

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.runners.opencode import OpencodeRunner
-from ashep.config import ConfigErrors, check_files, load
+from ashep.config import ConfigErrors, examine, load
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Adopted
 from ashep.core.facts.tracker import Issue
@@ -354,7 +354,7 @@ def test_the_place_in_the_file_is_told(project: Path) -> None:
 def test_a_mistake_in_the_settings_is_told_without_an_import(project: Path, text: str, said: str) -> None:
     (project / ".agent-shepherd" / "agents.yaml").write_text(AGENTS.replace(", runner: {type: mine}", ""))
     (project / ".agent-shepherd" / "config.yaml").write_text(f"version: 1\n{text}\n")
-    of_settings = [str(one) for one in check_files(project / ".agent-shepherd") if "config.yaml" in one.file]
+    of_settings = [str(one) for one in examine(project / ".agent-shepherd").findings if "config.yaml" in one.file]
     assert len(of_settings) == 1
     assert f"config.yaml:2: {said}" in of_settings[0]
 

@@ -11,7 +11,7 @@ import pytest
 from ashep.adapters.runners.opencode import activity as life
 from ashep.core.facts.runs import Life
 from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply
-from ashep.extras.testing.activity import followed, looked
+from ashep.extras.testing.runners import followed, looked
 from ashep.extras.testing.worlds import opened, prompt, reached
 from tests.conformance.runners import RealWorld, real_place, real_world
 

@@ -25,7 +25,7 @@ from ashep.core.policy.policies import PermissionRule
 from ashep.core.policy.settings import OpencodeSettings
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
 from ashep.extras.demo.scripted_model import Call, Reply, verdict_asked
-from ashep.extras.testing.activity import followed
+from ashep.extras.testing.runners import followed
 from ashep.extras.testing.worlds import ASKS_TO_FETCH, Act, settled
 from ashep.ports.runner import Prompt, SessionRequest
 from ashep.redaction import Redaction

@@ -5,7 +5,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ashep.config import ConfigErrors, check_files, load, read, write_starter, yaml_tree
+from ashep.config import ConfigErrors, examine, load, read, write_starter, yaml_tree
 from ashep.config.presets import PRESETS
 from ashep.core.policy.policies import Phase, Policies, Policy
 from tools import schemas
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def said(folder: Path) -> list[str]:
-    return [str(finding).replace(f"{folder}/", "") for finding in check_files(folder)]
+    return [str(finding).replace(f"{folder}/", "") for finding in examine(folder).findings]
 
 
 def policies(text: str) -> dict[str, Policy]:
@@ -143,14 +143,14 @@ def test_a_folder_that_is_a_file_is_told(folder: Path) -> None:
 def test_a_draft_may_be_one_policy_and_extend_those_of_the_project(folder: Path, tmp_path: Path) -> None:
     draft = tmp_path / "draft.yaml"
     draft.write_text("extends: standard\nphases:\n  - {name: review, max_vists: 2}\n")
-    assert [str(finding) for finding in check_files(folder, draft)] == [
+    assert [str(finding) for finding in examine(folder, draft).findings] == [
         f"{draft}:3: phases[0].max_vists: unknown key; did you mean max_visits?"
     ]
     draft.write_text("extends: standard\nphases:\n  - {name: review, max_visits: 2}\n")
-    assert check_files(folder, draft) == []
+    assert examine(folder, draft).findings == []
     draft.write_text("version: 1\npolicies:\n  x: {extends: nobody}\n")
     assert "there is no policy nobody; expected one of standard, quick, preset:standard," in str(
-        check_files(folder, draft)[0]
+        examine(folder, draft).findings[0]
     )
 
 
@@ -300,6 +300,6 @@ def test_a_policy_of_which_another_claims_all_is_told(folder: Path) -> None:
         "policies/b.yaml:1: extends[standard].match: standard comes first and matches the same; give this one another"
         " `match`, or `match: null`"
     ]
-    assert [finding.severity for finding in check_files(folder)] == ["warning"]
+    assert [finding.severity for finding in examine(folder).findings] == ["warning"]
     (folder / "policies" / "b.yaml").write_text("extends: standard\nmatch: {title: 'docs: *'}\n")
     assert said(folder) == []

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ashep.config import check_files, load, write_starter, yaml_tree
+from ashep.config import examine, load, write_starter, yaml_tree
 from ashep.config.presets import PRESETS, preset
 from ashep.core.facts.issues import IssueParked, PersonAsked
 from ashep.core.facts.runs import Model, RunPlanned
@@ -26,7 +26,7 @@ Script = dict[str, list[dict[str, object]]]
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_preset_loads_with_the_agents_that_are_written_beside_it(tmp_path: Path, name: str) -> None:
     write_starter(tmp_path, name)
-    assert check_files(tmp_path) == []
+    assert examine(tmp_path).findings == []
     loaded = load(tmp_path).policies
     assert loaded.default_policy == name
     policy = loaded.policies[name]

@@ -30,7 +30,7 @@ from ashep.core.state.world import World
 from ashep.errors import ConfigError, UsageError
 from ashep.extras.simulation.actor_moves import IN_TIME, Point, moves
 from ashep.extras.simulation.probabilities import ANSWER, DIAGNOSED, FIRST, MOST, TROUBLE, Chances, Dice
-from ashep.extras.simulation.script import read_script, written
+from ashep.extras.simulation.script import read_script, write_script
 from ashep.extras.simulation.simulator import (
     PERSON_TAKES,
     RUN_TAKES,
@@ -197,7 +197,7 @@ def test_a_mistake_is_told_with_its_line(text: str, said: str) -> None:
 def test_a_life_can_be_written_as_a_script_and_lived_again() -> None:
     first = live(ALL, [f"sim-{number}" for number in range(10)], Dice(ALL.rules, Chances(), 9))
     for life in first:
-        again = lived(ALL, written(life.moves))
+        again = lived(ALL, write_script(life.moves))
         assert (again.end, again.code, again.runs, again.visits) == (life.end, life.code, life.runs, life.visits)
 
 
@@ -272,9 +272,9 @@ def test_who_never_has_enough_is_left_off() -> None:
 
 
 def test_a_spread_is_of_the_nearest_rank() -> None:
-    assert Spread.of([4, 1, 3, 2]) == Spread(1, 2, 4, 4, 2.5)
-    assert Spread.of(range(1, 11)) == Spread(1, 5, 9, 10, 5.5)
-    assert Spread.of([7]) == Spread(7, 7, 7, 7, 7)
+    assert Spread.from_values([4, 1, 3, 2]) == Spread(1, 2, 4, 4, 2.5)
+    assert Spread.from_values(range(1, 11)) == Spread(1, 5, 9, 10, 5.5)
+    assert Spread.from_values([7]) == Spread(7, 7, 7, 7, 7)
 
 
 def test_lives_are_summed_up() -> None:
@@ -282,7 +282,7 @@ def test_lives_are_summed_up() -> None:
         lived(ALL, "implement: partial, partial"),
         lived(ALL, "implement: success; review: approve; ask: approved"),
     ]
-    told = Distribution.of(found, ["implement", "review", "ask"]).as_json()
+    told = Distribution.from_lives(found, ["implement", "review", "ask"]).as_json()
     assert told["ends"] == [
         {"end": "closed", "code": None, "lives": 1}, {"end": "parked", "code": "attempts", "lives": 1},
     ]  # fmt: skip

@@ -12,7 +12,6 @@ from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.extras.simulation.memory.runner import MemoryRunner
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.extras.testing import ACTOR, runners, trackers
-from ashep.extras.testing import activity as signs
 from ashep.ports import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
 from tests.conformance.runners import MemoryWorld as Agents
 from tests.conformance.runners import SystemClock
@@ -244,8 +243,7 @@ async def test_a_runner_with_a_mistake_fails_the_test_that_stands_for_it(wrong: 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes a moment in memory is waited for as long as such a moment takes at most, not as a server's."""
-    for module in (runners, signs):
-        monkeypatch.setattr(module, "BOUND", 6.0)
+    monkeypatch.setattr(runners, "BOUND", 6.0)
 
 
 async def fails(test: Any, world: Any) -> None:

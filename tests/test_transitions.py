@@ -341,7 +341,11 @@ def test_names_of_states_are_never_the_same() -> None:
     ]
     places += [NamedPhase("idle", (), True), NamedPhase("in_a_b", (), True), NamedPhase("code", ("code",), False)]
     states = States(places)
-    names = [states.at(place.name) for place in places] + list(states.dispatched()) + list(states.sent_back().values())
+    names = (
+        [states.name_state(place.name) for place in places]
+        + list(states.dispatched())
+        + list(states.sent_back().values())
+    )
     assert len(names) == len(set(names)) == 6 + 2 * 4
 
 

@@ -22,7 +22,7 @@ from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.system import filesystems, programs
 from ashep.adapters.system.folders import walk
 from ashep.adapters.verifier import probe as probe_sandbox
-from ashep.config import check_files, settled
+from ashep.config import examine, settled
 from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, ConfigError, TrackerMissing, UsageError
@@ -109,7 +109,7 @@ def configuration(project: Path) -> list[CheckLine]:
     folder = project / FOLDER
     if not folder.is_dir():
         return [CheckLine("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
-    findings = check_files(folder)
+    findings = examine(folder).findings
     lines = [CheckLine(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
     try:
         check_path(project)

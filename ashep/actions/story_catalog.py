@@ -300,7 +300,7 @@ def _beside(stories: Sequence[tuple[str, Story | StoryProblem]], sprint: Sprint)
         if path not in kept:
             yield FoundStory(path, one, None, ())
             continue
-        entry, problems = sprint.of(one.key, one.id, keys), list(one.problems)
+        entry, problems = sprint.find_entry(one.key, one.id, keys), list(one.problems)
         if entry is not None and one.status is not None and entry.said.word != one.status.word:
             listed = f"{entry.said.said[:60]} (line {entry.said.line})"
             said = f"it says {one.status.said[:60]}, and the sprint status {listed}"

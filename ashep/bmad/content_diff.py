@@ -58,15 +58,15 @@ def nothing_lost(before: bytes, after: bytes, path: str = "story.md") -> tuple[S
         now, (criteria_now, tasks_now, findings_now, records_now) = read(path, after), _units(path, after)
     except UnreadableText as error:
         return (StoryProblem(error.line, f"one of both cannot be read: {error}"),)
-    told = [*_other(was, now)]
+    told = [*_find_differences(was, now)]
     if " ".join(criterion.text for criterion in criteria) != " ".join(one.text for one in criteria_now):
-        told += [*_lost("criterion", criteria, criteria_now)] or [StoryProblem(1, "criteria have another order")]
-    told += [*_lost("task", tasks, tasks_now), *_lost("finding", findings, findings_now)]
+        told += [*_find_lost("criterion", criteria, criteria_now)] or [StoryProblem(1, "criteria have another order")]
+    told += [*_find_lost("task", tasks, tasks_now), *_find_lost("finding", findings, findings_now)]
     keys = {task.key: task for task in tasks}
     order = [one.key for one in tasks_now if one.key in keys]
     if {*keys} <= {*order} and [task.key for task in tasks] != order:
         told.append(StoryProblem(1, "tasks have another order"))
-    return tuple(islice((*told, *_lost("what it said", records, records_now)), MOST))
+    return tuple(islice((*told, *_find_lost("what it said", records, records_now)), MOST))
 
 
 def with_criteria(path: str, story: bytes, known: Sequence[bytes]) -> bytes:
@@ -84,10 +84,10 @@ def with_criteria(path: str, story: bytes, known: Sequence[bytes]) -> bytes:
     first = next(iter(wanted))
     if not wanted[first] or _criteria(path, story) in wanted.values():
         return story
-    kept, place, source = Text.of(story), _place(story), _place(first)
+    kept, place, source = Text.from_bytes(story), _place(story), _place(first)
     if place is None or source is None:
         return first
-    said = Text.of(first).lines[source.start : source.stop]
+    said = Text.from_bytes(first).lines[source.start : source.stop]
     mended = Text((*kept.lines[: place.start], *said, *kept.lines[place.stop :]), kept.bom).bytes
     return mended if _criteria(path, mended) == wanted[first] else first
 
@@ -103,14 +103,14 @@ def _place(data: bytes) -> range | None:
     for piece, section in outline(data):
         mine = section.startswith("criteri")
         if mine and not after:
-            found.append(range(piece.line - 1, len(Text.of(data).lines)))
+            found.append(range(piece.line - 1, len(Text.from_bytes(data).lines)))
         elif after and not mine:
             found[-1] = range(found[-1].start, piece.line - 1)
         after = mine
     return found[0] if len(found) == 1 else None
 
 
-def _other(was: Story, now: Story) -> Iterator[StoryProblem]:
+def _find_differences(was: Story, now: Story) -> Iterator[StoryProblem]:
     line = was.status.line if was.status else 1
     said = [one.status and (one.status.word or _plain(one.status.said)) for one in (was, now)]
     ended = [one.reviews[-1].outcome if one.reviews else None for one in (was, now)]
@@ -124,7 +124,7 @@ def _other(was: Story, now: Story) -> Iterator[StoryProblem]:
             yield StoryProblem(line, f"{what} was {one or 'not said'}, and is {other or 'not said'}")
 
 
-def _lost(what: str, was: Sequence[_Unit], now: Sequence[_Unit]) -> Iterator[StoryProblem]:
+def _find_lost(what: str, was: Sequence[_Unit], now: Sequence[_Unit]) -> Iterator[StoryProblem]:
     left, lost = Counter(one.key for one in now), list[_Unit]()
     for one in was:
         left[one.key] -= 1

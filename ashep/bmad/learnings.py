@@ -25,7 +25,7 @@ def learnings(stories: Sequence[tuple[Story, bytes]]) -> tuple[str, ...]:
     What says the same in the same words is one. Of findings those count that two stories have. Raises `Unreadable`.
     """
     groups = dict[str, tuple[str, dict[str, None], bool]]()
-    said = [one for story, data in stories if story.state == "complete" for one in _said(story, data)]
+    said = [one for story, data in stories if story.state == "complete" for one in _read_lessons(story, data)]
     for text, name, lesson in said:
         if words := " ".join(re.findall(r"\w+", text.lower())):
             _, names, lessons = groups.pop(words, ("", dict[str, None](), False))
@@ -37,7 +37,7 @@ def learnings(stories: Sequence[tuple[Story, bytes]]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _said(story: Story, data: bytes) -> Iterator[tuple[str, str, bool]]:
+def _read_lessons(story: Story, data: bytes) -> Iterator[tuple[str, str, bool]]:
     """Give what it says on a line each, its name, and whether it is a lesson, and no finding."""
     name, below = story.id or story.key, 0
     yield from ((_line(box.text), name, False) for review in story.reviews for box in review.findings)
@@ -60,7 +60,7 @@ def _from(names: list[str]) -> str:
 
 def with_learnings(data: bytes, lines: Sequence[str]) -> bytes:
     """Write these lines between their marks; what else the file says stays. Raises `NotWritable`, `Unreadable`."""
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     end = (text.lines[0][len(text.line(1)) :] if text.lines else "") or "\n"
     whole, part = "".join(text.lines), end.join([BEGIN, *lines, END])
     counts = whole.count(BEGIN), whole.count(END)

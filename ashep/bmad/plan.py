@@ -81,7 +81,7 @@ def plan_of(
     depends, of_epic = dict[str, dict[str, int]](), dict[str, list[str]]()
     for one in steps.values():
         of_epic.setdefault(f"epic-{one.epic}", []).append(one.id)
-    for id_, said, line, title, path in [(*one, path) for path, data in files for one in _said(data, steps)]:
+    for id_, said, line, title, path in [(*one, path) for path, data in files for one in _read_depends(data, steps)]:
         step, depends_on = steps[id_], depends.setdefault(id_, {})
         if title not in (None, "", step.title):
             twice = f"story {id_} has another title in {step.path}, line {step.line}"
@@ -103,10 +103,10 @@ def plan_of(
     return tuple(replace(step, priority=levels[places[step.id]]) for step in steps.values()), tuple(told)
 
 
-def _said(data: bytes, steps: Mapping[str, PlannedStory]) -> Iterator[tuple[str, str, int, str | None]]:
+def _read_depends(data: bytes, steps: Mapping[str, PlannedStory]) -> Iterator[tuple[str, str, int, str | None]]:
     """Give of stories the texts that say what each depends on, with their lines; and the titles of their headings."""
     story, below = "", ""
-    for piece in pieces(Text.of(data).plain):
+    for piece in pieces(Text.from_bytes(data).plain):
         below = "" if piece.kind == "heading" else below
         if piece.kind == "heading" and (found := planned_in(piece.text)):
             story = found[1] if found[0] == "story" and found[1] in steps else ""
@@ -161,7 +161,7 @@ def with_plan(data: bytes, steps: Sequence[PlannedStory]) -> tuple[bytes, tuple[
 
     Nothing else changes. Raises `NotWritable`, `Unreadable`.
     """
-    text, before = Text.of(data), read_sprint(data)
+    text, before = Text.from_bytes(data), read_sprint(data)
     end = (text.lines[0][len(text.line(1)) :] if text.lines else "") or "\n"
     try:
         root = composed(text.plain)
@@ -171,17 +171,17 @@ def with_plan(data: bytes, steps: Sequence[PlannedStory]) -> tuple[bytes, tuple[
     there, indent, head = dict[str, int](), 2, ""
     if isinstance(listed, MappingNode) and listed.value and not listed.flow_style:
         there = {str(key.value): _last_line(key, value, places) for key, value in listed.value}
-        first, indent = places.of(listed.value[0][0].start_mark.index)
+        first, indent = places.locate(listed.value[0][0].start_mark.index)
         anchor = first - 1
     elif isinstance(listed, ScalarNode) and not listed.value:
-        anchor = places.of(listed.start_mark.index)[0]
+        anchor = places.locate(listed.start_mark.index)[0]
     elif listed is None and not before.entries and (root is None or isinstance(root, MappingNode)):
         anchor, head = len(lines), f"development_status:{end}"
     else:
         raise NotWritable("its stories are not listed under development_status, one a line; write them by hand")
     ids = {one.id: one.key for one in before.entries if one.kind == "story" and one.id}
     added, more = list[str](), dict[int, str]()
-    for key, id_, status in _wanted(steps, there):
+    for key, id_, status in _list_keys(steps, there):
         have = key if key in there else ids.get(id_)
         if have is not None:
             anchor = there[have]
@@ -198,7 +198,7 @@ def with_plan(data: bytes, steps: Sequence[PlannedStory]) -> tuple[bytes, tuple[
     return new, tuple(added)
 
 
-def _wanted(steps: Sequence[PlannedStory], there: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
+def _list_keys(steps: Sequence[PlannedStory], there: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
     """Give keys in order, with id and status; without a status they are only looked for."""
     for name in dict.fromkeys(f"epic-{step.epic}" for step in steps):
         whole = re.fullmatch(r"epic-\d+[a-z]?", name)
@@ -211,7 +211,7 @@ def _last_line(key: Node, value: Node, places: NodeLines) -> int:
     """Give the line in which an entry ends; what an alias names stands elsewhere."""
     while isinstance(value, MappingNode) and not value.flow_style and value.start_mark.index > key.start_mark.index:
         key, value = value.value[-1]
-    line, column = places.of(max(value.end_mark.index, key.end_mark.index))
+    line, column = places.locate(max(value.end_mark.index, key.end_mark.index))
     return line - (column == 0)
 
 

@@ -44,7 +44,7 @@ class Round:
     """Whether its criteria were put back."""
 
 
-def written(
+def write_round(
     path: str,
     story: bytes | None,
     sprint: bytes | None,
@@ -85,7 +85,7 @@ def written(
 def completed(sprint: bytes, story: Story) -> bytes:
     """Say in a sprint status that a story is done, and that its epic is in progress. Raises `NotWritable`."""
     status = read_sprint(sprint)
-    entry = status.of(story.key, story.id)
+    entry = status.find_entry(story.key, story.id)
     if entry is None:
         return sprint
     epic = f"epic-{(story.id or entry.id or '').split('-')[0]}"
@@ -116,7 +116,7 @@ def _left_for_later(story: Story) -> Iterator[str]:
 
 def _with_put_off(path: str, data: bytes) -> bytes:
     """Whoever completes a story with findings that are open leaves them for later."""
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     lines = list(text.lines)
     for box in read(path, data).unresolved:
         line = text.line(box.line)
@@ -128,7 +128,7 @@ def _with_put_off(path: str, data: bytes) -> bytes:
 
 def _with_points(data: bytes, remains: str, by: str) -> bytes:
     """Put what remains behind everything else, as findings that are open."""
-    heading, text = f"## {FOLLOW_UPS} - {by}", Text.of(data)
+    heading, text = f"## {FOLLOW_UPS} - {by}", Text.from_bytes(data)
     points = list(_points(remains))
     if not points or any(line.rstrip("\r\n") == heading for line in text.lines):
         return data

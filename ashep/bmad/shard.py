@@ -49,7 +49,7 @@ def shard(path: str, data: bytes, archive: bytes = b"") -> Sharded:
     What is there already, of a run that was killed before it wrote the story, is not added again. Raises `NotWritable`
     where this is no story, or what stays would be read as something else; `Unreadable`.
     """
-    text, seen, name = Text.of(data), read(path, data), PurePath(path).name
+    text, seen, name = Text.from_bytes(data), read(path, data), PurePath(path).name
     if seen.kind not in ("story", "specification") or any(problem.code == "merge" for problem in seen.problems):
         raise NotWritable("this is no story that can be read as one: see `ashep story check`")
     end = text.lines[0][len(text.line(1)) :] or "\n"
@@ -61,7 +61,7 @@ def shard(path: str, data: bytes, archive: bytes = b"") -> Sharded:
     fresh, numbers = list[str](), Counter[bytes]()
     for begin, behind, what in sorted(_movable(seen, text)):
         content = "".join(text.lines[begin:behind]).encode()
-        part = next(one for number in count(numbers[content]) if (one := _named(content, number)) not in named)
+        part = next(one for number in count(numbers[content]) if (one := _name_part(content, number)) not in named)
         numbers[content] += 1
         named.add(part)
         fresh.append(part)
@@ -86,7 +86,7 @@ def shard(path: str, data: bytes, archive: bytes = b"") -> Sharded:
 
 def unshard(data: bytes, archive: bytes) -> Sharded:
     """Put everything back to where its link stands. Raises `NotWritable` where a part is not as it was."""
-    text, parts, used = Text.of(data), _parts(archive), set[str]()
+    text, parts, used = Text.from_bytes(data), _parts(archive), set[str]()
     story = Text(tuple(_back(text.lines, parts, used)), text.bom).bytes
     rest, left = archive, list[str]()
     for name, (content, begin, behind) in reversed(parts.items()):
@@ -153,12 +153,12 @@ def _header(name: str, end: str) -> bytes:
     return f"# Archive of {name}{end}{end}{said}{end}".encode()
 
 
-def _named(content: bytes, number: int | str) -> str:
+def _name_part(content: bytes, number: int | str) -> str:
     return f"{sha256(content).hexdigest()[:12]}-{number}"
 
 
 def _lines(content: bytes) -> tuple[str, ...]:
-    return Text.of(b"\n" + content).lines[1:]
+    return Text.from_bytes(b"\n" + content).lines[1:]
 
 
 def _parts(archive: bytes) -> _Parts:
@@ -167,7 +167,7 @@ def _parts(archive: bytes) -> _Parts:
     while found := _PART.search(archive, place):
         place = found.end() + int(found[2])
         name, content = found[1].decode(), archive[found.end() : place]
-        if name == _named(content, name[13:]):
+        if name == _name_part(content, name[13:]):
             parts[name] = content, found.start(), place
         else:
             place = found.end()

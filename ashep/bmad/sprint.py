@@ -41,7 +41,7 @@ class Sprint:
     """Where it says that stories are."""
     problems: tuple[StoryProblem, ...] = ()
 
-    def of(self, key: str, id_: str | None, others: frozenset[str] = frozenset()) -> Entry | None:
+    def find_entry(self, key: str, id_: str | None, others: frozenset[str] = frozenset()) -> Entry | None:
         """Find what is said of a story: by its file's name, else by its id where that is no other's."""
         if found := next((entry for entry in self.entries if entry.key == key), None):
             return found
@@ -85,7 +85,7 @@ def read_sprint(data: bytes) -> Sprint:
         problems.append(StoryProblem(1, "it has no development_status, or that holds no keys"))
     entries, seen = list[Entry](), dict[str, int]()
     for key, value in listed.value if isinstance(listed, MappingNode) else ():
-        name, line = str(key.value), places.of(key.start_mark.index)[0]
+        name, line = str(key.value), places.locate(key.start_mark.index)[0]
         if name in seen:
             problems.append(StoryProblem(line, f"{name} stands here and in line {seen[name]}", disagrees=True))
         seen[name] = line
@@ -106,7 +106,7 @@ def read_planned(data: bytes) -> tuple[tuple[Planned, ...], tuple[StoryProblem, 
         return (), tuple(problems or [StoryProblem(1, "it is no list of stories")])
     planned = list[Planned]()
     for one in root.value:
-        line = places.of(one.start_mark.index)[0]
+        line = places.locate(one.start_mark.index)[0]
         values = {name: said for name, value in pairs(one).items() if (said := scalar(value))}
         id_, title = values.get("id"), values.get("title")
         if not id_ or not title:
@@ -131,7 +131,7 @@ def planned_in(heading: str) -> tuple[str, str, str] | None:
 def read_epics(data: bytes) -> tuple[Epic, ...]:
     """Read `epics.md`: `## Epic 1: Title`, `### Story 1.2: Title`, at whatever level. Raises `Unreadable`."""
     epics, stories = dict[str, Epic](), dict[str, Planned]()
-    for piece in pieces(Text.of(data).plain):
+    for piece in pieces(Text.from_bytes(data).plain):
         if piece.kind != "heading" or not (found := planned_in(piece.text)):
             continue
         kind, id_, title = found
@@ -161,7 +161,7 @@ def with_key(data: bytes, key: str, status: Status, *, force: bool = False) -> b
 
 
 def _composed(data: bytes) -> tuple[Node | None, NodeLines, list[StoryProblem]]:
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     places = NodeLines(text.plain)
     for number in range(1, len(text.lines) + 1):
         if text.line(number).startswith(("<<<<<<< ", ">>>>>>> ")):

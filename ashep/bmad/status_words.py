@@ -1,6 +1,7 @@
 """Words for a status as people write them, and the state that follows by the table of facts/bmad.md 16."""
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 Status = Literal["backlog", "draft", "ready-for-dev", "in-progress", "review", "done", "blocked", "optional"]
@@ -87,24 +88,19 @@ def further(one: Status, other: Status) -> bool:
     return one in ORDER and other in ORDER and ORDER.index(one) > ORDER.index(other)
 
 
+_STATES: Mapping[tuple[Status, bool], tuple[State, str]] = {
+    ("ready-for-dev", False): ("idle", ""),
+    ("ready-for-dev", True): ("unknown", "it was not begun, and has a review"),
+    ("in-progress", False): ("developing", ""),
+    ("in-progress", True): ("fixing", ""),
+    ("review", False): ("ready-for-review", ""),
+    ("review", True): ("unknown", "it waits for a review, and has one: of which work is not said"),
+}
+"""What follows from a status, and from whether there is a review."""
+
+
 def state_of(status: Status, *, reviewed: bool, unresolved: int) -> tuple[State, str]:
     """Give the state, and for an unknown one why (facts/bmad.md 16, every row)."""
-    match status, reviewed:
-        case "ready-for-dev", False:
-            return "idle", ""
-        case "in-progress", False:
-            return "developing", ""
-        case "review", False:
-            return "ready-for-review", ""
-        case "in-progress", True:
-            return "fixing", ""
-        case "done", _ if not unresolved:
-            return "complete", ""
-        case "done", _:
-            return "unknown", f"it is done, and of its findings {unresolved} are open"
-        case "ready-for-dev", True:
-            return "unknown", "it was not begun, and has a review"
-        case "review", True:
-            return "unknown", "it waits for a review, and has one: of which work is not said"
-        case _:
-            return "unknown", f"no state follows from {status}"
+    if status == "done":
+        return ("unknown", f"it is done, and of its findings {unresolved} are open") if unresolved else ("complete", "")
+    return _STATES.get((status, reviewed), ("unknown", f"no state follows from {status}"))

@@ -275,9 +275,10 @@ def _box(piece: MarkdownBlock) -> Box | None:
 
 def read(path: str, data: bytes) -> Story:
     """Read a file. Raises `Unreadable`."""
-    text, name = Text.of(data), PurePath(path)
-    merged = tuple(_markers(text))
-    problems = list(merged)
+    text, name = Text.from_bytes(data), PurePath(path)
+    marked = [number for number, line in enumerate(text.lines, 1) if line[:1] in "<=>" and _MARKER.match(line.rstrip())]
+    merge = "a merge was left half done: its markers stand here" if len(marked) >= 3 else ""
+    problems = [StoryProblem(marked[0], merge, code="merge")] if merge else []
     body, front, said = _front_matter(text, problems)
     reading = _Reading(text)
     for piece in pieces(body):
@@ -301,8 +302,8 @@ def read(path: str, data: bytes) -> Story:
     kind = _kind(name, front, reading, told or named)
     run = _run(front, reading) if kind == "specification" else None
     state, why = _state(said, run, reviewed=bool(reviews), unresolved=unresolved)
-    if merged:
-        state, why = "unknown", merged[0].said
+    if merge:
+        state, why = "unknown", merge
     if run and run.result and run.result.word == "blocked" and said and said.word == "done":
         problems.append(StoryProblem(run.result.line, "its last run ended blocked, and it is done", disagrees=True))
     found = reading.criteria
@@ -318,7 +319,7 @@ def outline(data: bytes) -> Iterator[tuple[MarkdownBlock, str]]:
 
     Raises `Unreadable`.
     """
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     reading = _Reading(text)
     for piece in pieces(_front_matter(text, [])[0], whole=True):
         if piece.kind != "other":
@@ -328,7 +329,7 @@ def outline(data: bytes) -> Iterator[tuple[MarkdownBlock, str]]:
 
 def front_lines(data: bytes) -> Iterator[tuple[int, str]]:
     """Give the lines of the front matter. Raises `Unreadable`."""
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     rest = _front_matter(text, [])[0].split("\n")
     said = [(number, line) for number, line in enumerate(text.plain.split("\n"), 1) if line and not rest[number - 1]]
     yield from said[1:-1]
@@ -365,7 +366,7 @@ def _front_matter(text: Text, problems: list[StoryProblem]) -> tuple[str, dict[s
 
 def said_in(node: ScalarNode, places: NodeLines) -> WrittenStatus:
     """Read a status in YAML."""
-    said, (line, column) = str(node.value), places.of(node.start_mark.index)
+    said, (line, column) = str(node.value), places.locate(node.start_mark.index)
     return WrittenStatus(said, status_of(said), line, column + (node.style in ("'", '"')))
 
 
@@ -375,12 +376,6 @@ def _run(front: dict[str, Node], reading: _Reading) -> BuildNote:
         int(iteration) if iteration.isdecimal() and len(iteration) < 10 else None,
         texts(front.get("warnings")), texts(front.get("deferred")), reading.result, reading.blocking,
     )  # fmt: skip
-
-
-def _markers(text: Text) -> Iterator[StoryProblem]:
-    found = [number for number, line in enumerate(text.lines, 1) if line[:1] in "<=>" and _MARKER.match(line.rstrip())]
-    if len(found) >= 3:
-        yield StoryProblem(found[0], "a merge was left half done: its markers stand here", code="merge")
 
 
 def _kind(name: PurePath, front: dict[str, Node], reading: _Reading, id_: str | None) -> Kind:
@@ -414,12 +409,12 @@ def with_status(data: bytes, path: str, status: Status) -> bytes:
 
 def put_status(data: bytes, old: WrittenStatus, said: str) -> bytes:
     """Replace what a file says of a status by these words. Raises `NotWritable` where it says that no more."""
-    return Text.of(data).with_part(old.line, old.column, old.said, said).bytes
+    return Text.from_bytes(data).with_part(old.line, old.column, old.said, said).bytes
 
 
 def with_box(data: bytes, line: int, *, done: bool) -> bytes:
     """Check or clear the box in a line. Raises `NotWritable` where there is none."""
-    text = Text.of(data)
+    text = Text.from_bytes(data)
     found = (
         re.match(r"(?:\s*(?:[-*+]|\d+[.)]))+\s+\[([ xX])\]", text.line(line)) if 0 < line <= len(text.lines) else None
     )

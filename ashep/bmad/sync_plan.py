@@ -194,7 +194,7 @@ class _Planning:
     twins: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def plan(self) -> Plan:
-        pairs, self.twins = self._pairs(), Counter(map(_called, self.stories))
+        pairs, self.twins = self._pairs(), Counter(map(_identify_story, self.stories))
         new = [
             story
             for story in self.stories
@@ -208,7 +208,7 @@ class _Planning:
         changed = [change for one, issue in known if (change := self._changed(one, issue)) is not None]
         closed = frozenset(issue.id for issue in pairs.values() if issue.status == "closed")
         finished = tuple(story.path for story in self.stories if story.path not in self.ids and story.finished)
-        made = (*parents, *(self._made(one) for one in new))
+        made = (*parents, *(self._draft_issue(one) for one in new))
         return Plan(made, tuple(changed), tuple(self.told), self.ids, closed, finished)
 
     def _pairs(self) -> dict[str, TrackedStory]:
@@ -227,7 +227,7 @@ class _Planning:
                 left[issue.id] = issue
         by: tuple[tuple[Callable[[StoryIssue], object], Callable[[StoryIssue, TrackedStory], object]], ...] = (
             (lambda one: one.story.key, lambda _, kept: kept.note.get("key")),
-            (_called, lambda one, kept: (kept.note.get("id"), _folder(one, kept.note["path"]))),
+            (_identify_story, lambda one, kept: (kept.note.get("id"), _folder(one, kept.note["path"]))),
         )
         for mine, theirs in by:
             for one in [story for story in self.stories if story.path not in pairs]:
@@ -245,7 +245,7 @@ class _Planning:
     def _gets_one(self, one: StoryIssue) -> bool:
         if one.finished and one.path not in self.asked:
             return False
-        if self.twins[_called(one)] > 1:
+        if self.twins[_identify_story(one)] > 1:
             self.told.append(StoryWarning(one.path, f"other files are {one.name}, too: leave one", refuses=True))
             return False
         return self._is_worked_on(one)
@@ -288,7 +288,7 @@ class _Planning:
         )
         return IssueToCreate(self.epics[epic], "epic", words, {"epic": epic})
 
-    def _made(self, one: StoryIssue) -> IssueToCreate:
+    def _draft_issue(self, one: StoryIssue) -> IssueToCreate:
         words, note = _words(one), self._note(one)
         labels = [self.names.story + one.path, self.names.policy + note["policy"]]
         labels += [self.names.phase + note["phase"]] if note["phase"] else []
@@ -398,7 +398,7 @@ def _line(text: str) -> str:
     return " ".join(clean(text).split())[:_TITLE]
 
 
-def _called(one: StoryIssue) -> tuple[str, str]:
+def _identify_story(one: StoryIssue) -> tuple[str, str]:
     """Give what no two stories have; ids of specifications are those of a folder."""
     return one.name, _folder(one, one.path)
 

@@ -32,7 +32,7 @@ class Text:
     bom: bool = False
 
     @classmethod
-    def of(cls, data: bytes) -> "Text":
+    def from_bytes(cls, data: bytes) -> "Text":
         """Read a file. Raises `UnreadableText`."""
         if len(data) > LARGEST:
             raise UnreadableText(f"it has more than {LARGEST} bytes, and is not read")

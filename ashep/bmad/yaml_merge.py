@@ -46,7 +46,7 @@ class _File:
     ended: bool
     """Whether it has one."""
 
-    def said(self, entry: _Entry) -> str:
+    def read_value(self, entry: _Entry) -> str:
         """Give all between the key and its value's end, as one compares it."""
         return _END.sub("\n", self.text[entry.key : entry.end])
 
@@ -68,7 +68,7 @@ class _File:
             if entry.inner is not None:
                 found |= self.leaves(entry.inner, (*above, key))
             else:
-                found[*above, key] = self.said(entry)
+                found[*above, key] = self.read_value(entry)
         return found
 
 
@@ -142,8 +142,8 @@ def _edits(
             below = new.line_end(entry.key), onto.line_end(here.key)
             yield from _edits(old, new, onto, (inner, entry.inner, here.inner), (*path, key), below)
         elif was is not None or here is not None:
-            said, now = was and old.said(was), here and onto.said(here)
-            chosen = _chosen((*path, key), said, now, new.said(entry))
+            said, now = was and old.read_value(was), here and onto.read_value(here)
+            chosen = _chosen((*path, key), said, now, new.read_value(entry))
             if here is not None and chosen is not None and chosen != now:
                 yield here.key, here.end, chosen
         if was is not None and here is not None:
@@ -164,7 +164,7 @@ def _read(data: bytes) -> _File:
     if len(data) > LARGEST:
         raise NotMerged(f"it has more than {LARGEST} bytes")
     try:
-        Text.of(data)
+        Text.from_bytes(data)
         text, end = data.decode(), _END.search(data.decode())
         if not (ended := text.endswith(("\r", "\n"))):
             text += end[0] if end else "\n"

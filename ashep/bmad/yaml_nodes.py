@@ -19,7 +19,7 @@ class NodeLines:
     def __init__(self, text: str) -> None:
         self._starts = [0, *(place + 1 for place, char in enumerate(text) if char == "\n")]
 
-    def of(self, index: int) -> tuple[int, int]:
+    def locate(self, index: int) -> tuple[int, int]:
         """Give line, from 1, and column, from 0."""
         line = bisect_right(self._starts, index)
         return line, index - self._starts[line - 1]
@@ -31,7 +31,7 @@ def composed(text: str) -> Node | None:
         return yaml.compose(text, Loader=yaml.SafeLoader)  # the loader of C dies of what is nested deeply
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise NoYaml(error.problem or "it is broken", NodeLines(text).of(mark.index)[0] if mark else 1) from error
+        raise NoYaml(error.problem or "it is broken", NodeLines(text).locate(mark.index)[0] if mark else 1) from error
     except yaml.YAMLError as error:
         raise NoYaml(str(error).splitlines()[0]) from error
     except RecursionError as error:

@@ -1,7 +1,6 @@
 """Where the project is, and the time."""
 
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,14 +50,12 @@ def configured(project: Path) -> Path:
     return folder
 
 
-@contextmanager
-def picture(state: Path) -> Generator[ReadModel]:
+def picture(state: Path) -> AbstractContextManager[ReadModel]:
     """Open the picture of the journal, caught up with; a person is told where it has to be drawn."""
-    with open_read_model(state, note) as seen:
-        yield seen
+    return open_read_model(state, note)
 
 
-def now() -> datetime:
+def current_time() -> datetime:
     """Give the time."""
     return datetime.now(UTC)  # noqa: TID251 - a command for people, outside of everything that is replayed
 

@@ -37,6 +37,11 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def counted(count: int, word: str) -> str:
+    """Say how many of a thing there are: `1 tree`, `2 trees`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
 def say(text: str = "") -> None:
     """Print a line of text, whatever is in it."""
     sys.stdout.write(clean(text) + "\n")
@@ -55,15 +60,11 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
-def paint(text: str, style: str | None = None) -> str:
-    """Give a cleaned text in the colour of a style, or of the word that it is; as it is where no colours are wanted."""
-    name = style or _COLOURS.get(text)
-    return f"\x1b[{_CODES[name]}m{clean(text)}\x1b[0m" if name and colours() else clean(text)
-
-
 def say_painted(*parts: tuple[str, str | None]) -> None:
-    """Print a line of parts, each with its style."""
-    sys.stdout.write(" ".join(paint(text, style) if style else clean(text) for text, style in parts) + "\n")
+    """Print a line of parts, each with its style, where colours are wanted."""
+    codes = _CODES if colours() else {}
+    texts = (f"\x1b[{codes[style]}m{clean(text)}\x1b[0m" if style in codes else clean(text) for text, style in parts)
+    sys.stdout.write(" ".join(texts) + "\n")
 
 
 def say_finding(severity: str, text: str) -> None:
@@ -81,21 +82,17 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not _terminal():
         sys.stdout.writelines(f"{line}\n" for line in aligned(columns, rows))
     elif rows:
-        _rich(columns, [[one_line(cell) for cell in row] for row in rows])
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
 
-
-def _rich(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for place, column in enumerate(columns):
-        wide = place >= len(columns) - 2
-        made.add_column(column, no_wrap=not wide, overflow="fold" if wide else "ellipsis")
-    for line in lines:
-        made.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in line))
-    Console(no_color=not colours(), highlight=False).print(made)
+        made = Table(box=None, pad_edge=False, header_style="bold")
+        for place, column in enumerate(columns):
+            wide = place >= len(columns) - 2
+            made.add_column(column, no_wrap=not wide, overflow="fold" if wide else "ellipsis")
+        for line in [[one_line(cell) for cell in row] for row in rows]:
+            made.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in line))
+        Console(no_color=not colours(), highlight=False).print(made)
 
 
 def flush() -> int:

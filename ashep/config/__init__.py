@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ashep.config.files import (
         Configuration,
         Examined,
-        check_files,
         examine,
         load,
         load_other,
@@ -37,7 +36,6 @@ __all__ = [
     "Finding",
     "SourceFile",
     "check",
-    "check_files",
     "errors_of",
     "examine",
     "load",

@@ -196,7 +196,24 @@ def _sessions(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
             message = f"{other} is no phase of this policy in which an agent works{nearest(other, agent_phases)}"
             yield "unknown-phase", (*path, "prefer", key), message
     if isinstance(phase.session, ReuseFrom):
-        yield from _reuse(policy, phase, phase.session.reuse_from, (*path, "session", "reuse_from"))
+        name = phase.session.reuse_from
+        place = (*path, "session", "reuse_from")
+        source = policy.phase(name)
+        if source is None or source.human is not None:
+            known = [other.name for other in policy.phases if other.human is None and other is not phase]
+            message = f"{name} is no phase of this policy in which an agent works{nearest(name, known)}"
+            yield "unknown-phase", place, message
+        elif phase.verdicts:
+            message = "a phase with verdicts judges with fresh eyes; remove `session`, or the verdicts"
+            yield "reuse-with-verdicts", place, message
+        elif name == phase.name:
+            yield "reuse-itself", place, "this is the phase itself; write `session: reuse`"
+        elif source.writes != phase.writes:
+            access = ("write", "read") if source.writes else ("read", "write")
+            message = (
+                f"{name} has {access[0]} access and this phase {access[1]}; a session keeps its own: give both the same"
+            )
+            yield "reuse-across-access", place, message
 
 
 def _takeover(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
@@ -205,25 +222,6 @@ def _takeover(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
     if wish is not None and wish.action == "review" and phase.human is None and reviewed_by(policy, phase) is None:
         why = "a person's work there has no verdict" if phase.verdicts else "a success of this phase closes the issue"
         yield "no-review", (*path, "takeover", "action"), f"{why}, so nothing would look at it; take pause or resume"
-
-
-def _reuse(policy: Policy, phase: Phase, name: str, place: KeyPath) -> Iterator[Problem]:
-    source = policy.phase(name)
-    if source is None or source.human is not None:
-        known = [other.name for other in policy.phases if other.human is None and other is not phase]
-        message = f"{name} is no phase of this policy in which an agent works{nearest(name, known)}"
-        yield "unknown-phase", place, message
-    elif phase.verdicts:
-        message = "a phase with verdicts judges with fresh eyes; remove `session`, or the verdicts"
-        yield "reuse-with-verdicts", place, message
-    elif name == phase.name:
-        yield "reuse-itself", place, "this is the phase itself; write `session: reuse`"
-    elif source.writes != phase.writes:
-        access = ("write", "read") if source.writes else ("read", "write")
-        message = (
-            f"{name} has {access[0]} access and this phase {access[1]}; a session keeps its own: give both the same"
-        )
-        yield "reuse-across-access", place, message
 
 
 # --- agents -----------------------------------------------------------------------------------------------------

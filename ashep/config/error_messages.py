@@ -18,13 +18,7 @@ from ashep.core.policy.base_types import file_keys, format_duration
 from ashep.core.policy.settings import ADDRESS, PLACE
 
 NOT_YET: dict[str, tuple[str, ...]] = {
-    "Settings": (
-        "checks",
-        "metrics",
-        "providers",
-        "retention",
-        "server",
-    ),
+    "Settings": ("checks", "metrics", "providers", "retention", "server"),
     "Policy": ("stall", "reminder", "budgets", "notify", "quiet_hours", "verify", "checks", "landing", "when_flags"),
     "Phase": ("reminder", "budgets", "landing"),
     "Human": ("notify",),
@@ -67,7 +61,7 @@ def problems(error: ValidationError, model: type[BaseModel], root: Node) -> list
             continue  # its items are wrong; pydantic counts only the good ones
         found.setdefault(path, (node, []))[1].append(details)
     deepest = [(path, *found[path]) for path in found if not _superseded(path, found)]
-    return [node.problem(*_said(model, path, node, errors)) for path, node, errors in deepest]
+    return [node.problem(*_describe_errors(model, path, node, errors)) for path, node, errors in deepest]
 
 
 def _superseded(path: KeyPath, found: dict[KeyPath, tuple[Node, list[ErrorDetails]]]) -> bool:
@@ -92,7 +86,7 @@ def _locate(root: Node, details: ErrorDetails) -> tuple[KeyPath, Node]:
     return tuple(path), node
 
 
-def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> tuple[str, str]:
+def _describe_errors(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> tuple[str, str]:
     kind = errors[0]["type"]
     if kind == "extra_forbidden":
         owner, name = model_at(model, path[:-1]), str(path[-1])
@@ -101,7 +95,7 @@ def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorD
         names = file_keys(owner) if owner is not None else ()
         return "unknown-key", f"unknown key{nearest(name, names)}"
     if kind == "missing":
-        return "missing-key", f"this key is missing; add it{_meant(model, path)}"
+        return "missing-key", f"this key is missing; add it{_suggest_key(model, path)}"
     if errors[0]["loc"][-1:] == ("[key]",):
         if kind == "literal_error":
             known = _WORD.findall(str(errors[0].get("ctx", {}).get("expected")))
@@ -112,23 +106,18 @@ def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorD
     return code, f"expected {expected}, found {describe(node)}"
 
 
+_BOUNDS = {
+    "greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"), "greater_than": ("gt", "more than"),
+}  # fmt: skip
+"""By the kind of an error the name of the limit, and what it asks for."""
+
 _VALUE_KINDS = frozenset(
-    {
-        "literal_error",
-        "string_pattern_mismatch",
-        "string_too_short",
-        "string_too_long",
-        "greater_than",
-        "greater_than_equal",
-        "less_than",
-        "less_than_equal",
-        "too_short",
-        "too_long",
-    }
-)
+    {"literal_error", "string_pattern_mismatch", "string_too_short", "string_too_long", "too_short", "too_long"}
+).union(_BOUNDS)
 
 
-def _meant(model: type[BaseModel], path: KeyPath) -> str:
+def _suggest_key(model: type[BaseModel], path: KeyPath) -> str:
     """Ask whether a known key was meant, where a name of the user's could stand and one that is known is near."""
     owner = model_at(model, path[:-2])
     if owner is None or extras_of(owner) is None:
@@ -173,10 +162,9 @@ def _expected(details: ErrorDetails) -> str:
         return str(context["expected"]).replace("'", "")
     if kind == "model_type":
         return _SHORT_FORMS.get(str(context["class_name"]), "a mapping")
-    bound = {"greater_than_equal": "ge", "less_than_equal": "le", "less_than": "lt", "greater_than": "gt"}.get(kind)
-    if bound is not None:
-        words = {"ge": "at least", "le": "at most", "lt": "less than", "gt": "more than"}[bound]
-        limit = str(context[bound])
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        limit = str(context[name])
         if (span := _SPAN.fullmatch(limit)) is not None:  # pydantic names a duration as Python does
             length = timedelta(days=int(span[1] or 0), seconds=int(span[2] or 0))
             limit = format_duration(length) if length else "zero"

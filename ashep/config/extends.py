@@ -46,16 +46,16 @@ class _Writer:
         if not isinstance(extends.value, str):
             self._problem("wrong-type", f"expected the name of a policy, found {describe(extends)}", extends)
             return _STAND_IN
-        other = self._other(extends, extends.value, (*above, name))
+        other = self._resolve_base(extends, extends.value, (*above, name))
         if other is None:
             return _STAND_IN
-        left = self._left(policy, extends.value, other)
+        left = self._read_removed(policy, extends.value, other)
         inherited = _moved(other, extends, other.key)
         own = {key: value for key, value in policy.value.items() if key not in ("extends", "remove", "phases")}
         phases = _phases(inherited.child("phases"), policy.child("phases"), left)
         return replace(policy, value=inherited.entries | own | ({"phases": phases} if phases else {}))
 
-    def _other(self, extends: Node, name: str, chain: tuple[str, ...]) -> Node | None:
+    def _resolve_base(self, extends: Node, name: str, chain: tuple[str, ...]) -> Node | None:
         if name.startswith(SHIPPED):
             if (shipped := name.removeprefix(SHIPPED)) in PRESETS:
                 return _shipped(shipped)
@@ -68,7 +68,7 @@ class _Writer:
         known = [*(policy for policy in self.policies if policy not in chain), *(SHIPPED + other for other in PRESETS)]
         return self._problem("unknown-policy", f"there is no policy {name}{nearest(name, known)}", extends)
 
-    def _left(self, policy: Node, other: str, full: Node) -> frozenset[str]:
+    def _read_removed(self, policy: Node, other: str, full: Node) -> frozenset[str]:
         remove = policy.child("remove")
         known = [_name(phase) for phase in full.locate(["phases"]).items]
         if remove is not None and not isinstance(remove.value, list):

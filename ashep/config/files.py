@@ -6,9 +6,10 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -42,24 +43,11 @@ def load(folder: Path) -> Configuration:
 
     They lie in `.agent-shepherd`. Raises `ConfigErrors` with every problem of all files; warnings are kept.
     """
-    files = _Files()
-    settings = files.add_settings(folder)
-    policies = files.add_policies(folder / "policies.yaml", folder / policy_files.FOLDER)
-    agents = files.add(Agents, "agents", folder / "agents.yaml")
-    findings = files.findings + check(policies, agents, settings, FindingFactory(files.sources))
-    errors = errors_of(findings)
-    if errors or settings is None or policies is None or agents is None:
+    found = examine(folder)
+    errors = errors_of(found.findings)
+    if errors or found.settings is None or found.policies is None or found.agents is None:
         raise ConfigErrors(errors)
-    return Configuration(settings, policies, agents, files.sources, tuple(findings))
-
-
-def check_files(folder: Path, policies_file: Path | None = None) -> list[Finding]:
-    """Say everything that is wrong in `.agent-shepherd`, errors and warnings; nothing that a file says is raised.
-
-    `policies_file` is read in the place of `policies.yaml` and `policies/`, so that a draft can be checked against the
-    registry.
-    """
-    return examine(folder, policies_file).findings
+    return Configuration(found.settings, found.policies, found.agents, found.places.sources, tuple(found.findings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +62,14 @@ class Examined:
 
 
 def examine(folder: Path, policies_file: Path | None = None) -> Examined:
-    """Read `.agent-shepherd` for somebody who wants to look at it although it has mistakes; nothing is raised."""
+    """Read `.agent-shepherd` for somebody who wants to look at it although it has mistakes; nothing is raised.
+
+    `policies_file` is read in the place of `policies.yaml` and `policies/`, so that a draft can be checked against the
+    registry.
+    """
     files = _Files()
-    settings = files.add_settings(folder)
+    settings = files.add(Settings, "config", folder / "config.yaml")
+    settings = None if settings is None else settled(settings, folder.parent)
     project = (folder / "policies.yaml", folder / policy_files.FOLDER)
     policies = files.add_draft(policies_file, *project) if policies_file else files.add_policies(*project)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
@@ -106,12 +99,12 @@ def load_other(
 def read(model: type[_M], text: str, file: Path) -> _M:
     """Validate the text of one file (`Settings`, `Policies` or `Agents`) by itself; raises `ConfigErrors`."""
     try:
-        parsed = _parse(model, _tree(text, file))
+        validated, _, findings = _parse(model, _tree(text, file))
     except YamlUnreadable as error:
         raise ConfigErrors([_finding(error.problem, file)]) from error
-    if parsed.model is None:
-        raise ConfigErrors(parsed.findings)
-    return parsed.model
+    if validated is None:
+        raise ConfigErrors(findings)
+    return validated
 
 
 def settings_in(folder: Path) -> Settings:
@@ -142,18 +135,14 @@ class _Files:
 
     def add(self, model: type[_M], name: FileName, file: Path) -> _M | None:
         tree = self._read(file, _Tree(file, "", Node({}, 1, ""), []) if name == "config" else None)
-        return None if tree is None else self._kept(name, _parse(model, tree))
-
-    def add_settings(self, folder: Path) -> Settings | None:
-        settings = self.add(Settings, "config", folder / "config.yaml")
-        return None if settings is None else settled(settings, folder.parent)
+        return None if tree is None else self._keep_parsed(name, _parse(model, tree))
 
     def add_policies(self, file: Path, folder: Path) -> Policies | None:
         """Read policies.yaml, which may be missing where the folder holds some, and the files in the folder."""
         before = len(self.findings)
         others = [tree for other in self._in_folder(folder) if (tree := self._read(other)) is not None]
         tree = self._read(file, _nothing(file) if others else None)
-        policies = None if tree is None else self._kept("policies", _parse(Policies, tree, others))
+        policies = None if tree is None else self._keep_parsed("policies", _parse(Policies, tree, others))
         return policies if len(self.findings) == before else None
 
     def add_draft(self, draft: Path, file: Path, folder: Path) -> Policies | None:
@@ -166,8 +155,8 @@ class _Files:
         known = project.sources.get("policies")
         beside = known.root.locate(["policies"]).entries if known else policy_files.NONE
         if policy_files.is_single(tree.root):
-            return self._kept("policies", _parse(Policies, _nothing(draft), [tree], beside))
-        return self._kept("policies", _parse(Policies, tree, beside=beside))
+            return self._keep_parsed("policies", _parse(Policies, _nothing(draft), [tree], beside))
+        return self._keep_parsed("policies", _parse(Policies, tree, beside=beside))
 
     def _read(self, file: Path, missing: "_Tree | None" = None) -> "_Tree | None":
         try:
@@ -196,10 +185,10 @@ class _Files:
                 self.findings.append(_finding(problem, folder / name))
         return [folder / name for name in names if name.endswith(policy_files.ENDING)]
 
-    def _kept(self, name: FileName, parsed: "_Parsed[_M]") -> _M | None:
-        self.findings += parsed.findings
-        self.sources[name] = parsed.source
-        return parsed.model
+    def _keep_parsed(self, name: FileName, parsed: tuple[_M | None, SourceFile, list[Finding]]) -> _M | None:
+        model, self.sources[name], findings = parsed
+        self.findings += findings
+        return model
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,16 +213,9 @@ def _nothing(file: Path) -> _Tree:
     return _Tree(file, "", Node({"version": Node(1, 1, "version")}, 1, ""), [])
 
 
-@dataclass(frozen=True, slots=True)
-class _Parsed(Generic[_M]):
-    model: _M | None
-    source: SourceFile
-    findings: list[Finding]
-
-
 def _parse(
     model: type[_M], tree: _Tree, others: Sequence[_Tree] = (), beside: policy_files.Policies = policy_files.NONE
-) -> _Parsed[_M]:
+) -> tuple[_M | None, SourceFile, list[Finding]]:
     """Tree -> model, with the policies of other files; a model comes only with no findings."""
     root, found = tree.root, [problem for one in (tree, *others) for problem in one.problems]
     if model is Policies:
@@ -256,7 +238,7 @@ def _parse(
     findings = [_finding(problem, tree.file) for problem in found]
     text = "".join([tree.text, *(f"\n# --- {other.file.name} ---\n{other.text}" for other in others)])
     source = SourceFile(tree.file, text, hashlib.sha256(text.encode()).hexdigest(), root)
-    return _Parsed(None if findings else validated, source, findings)
+    return None if findings else validated, source, findings
 
 
 def _bytes(file: Path) -> bytes | None:
@@ -312,30 +294,24 @@ def has_commit(project: Path) -> bool:
     A few small files are read (gitrepository-layout(5)), so that every command can afford it. Of a repository whose
     refs are in git's binary table only its objects are looked at.
     """
-    try:
-        return _has_commit(project.resolve())
-    except (OSError, ValueError):  # one of them is not there, or is not what it should be
-        return False
+    with suppress(OSError, ValueError, StopIteration):  # one of them is not there, or is not what it should be
+        top = project.resolve()
+        there = next(folder / ".git" for folder in (top, *top.parents) if (folder / ".git").exists())
+        folder = there if there.is_dir() else _read_pointer(there, "gitdir: ")
+        common = _read_pointer(folder / "commondir") if (folder / "commondir").exists() else folder
+        head = (folder / "HEAD").read_text().strip()
+        ref = head.removeprefix("ref: ")
+        if ref == head:
+            return _COMMIT.fullmatch(head) is not None
+        if (common / "reftable").is_dir():
+            names = [*os.listdir(common / "objects"), *os.listdir(common / "objects" / "pack")]
+            return any(len(name) == 2 or name.endswith(".pack") for name in names)
+        if (common / ref).is_file():
+            return _COMMIT.fullmatch((common / ref).read_text().strip()) is not None
+        return any(line.endswith(f" {ref}") for line in (common / "packed-refs").read_text().splitlines())
+    return False
 
 
-def _has_commit(project: Path) -> bool:
-    there = next((folder / ".git" for folder in (project, *project.parents) if (folder / ".git").exists()), None)
-    if there is None:
-        return False
-    folder = there if there.is_dir() else _named(there, "gitdir: ")
-    common = _named(folder / "commondir") if (folder / "commondir").exists() else folder
-    head = (folder / "HEAD").read_text().strip()
-    ref = head.removeprefix("ref: ")
-    if ref == head:
-        return _COMMIT.fullmatch(head) is not None
-    if (common / "reftable").is_dir():
-        names = [*os.listdir(common / "objects"), *os.listdir(common / "objects" / "pack")]
-        return any(len(name) == 2 or name.endswith(".pack") for name in names)
-    if (common / ref).is_file():
-        return _COMMIT.fullmatch((common / ref).read_text().strip()) is not None
-    return any(line.endswith(f" {ref}") for line in (common / "packed-refs").read_text().splitlines())
-
-
-def _named(file: Path, before: str = "") -> Path:
+def _read_pointer(file: Path, before: str = "") -> Path:
     """Give the folder that a file of git's names."""
     return file.parent / file.read_text().strip().removeprefix(before)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from ashep.config.yaml_tree import Node
+from ashep.config.yaml_tree import Node, YamlProblem, YamlUnreadable, decode
 from ashep.errors import ConfigError
 
 FileName = Literal["config", "policies", "agents"]
@@ -50,6 +50,21 @@ class ConfigErrors(ConfigError):
         how = " (`ashep policy check` tells how)"  # who tells these does not show the way to it
         hinted = (replace(finding, message=finding.message + how) if finding.story else finding for finding in findings)
         self.errors: tuple[ConfigError, ...] = tuple(finding.error() for finding in hinted)
+
+
+def refused(file: Path, *problems: YamlProblem) -> ConfigErrors:
+    """Give problems of a file as an exception."""
+    return ConfigErrors([Finding(one.code, str(file), one.line, one.key, one.message) for one in problems])
+
+
+def read_text(file: Path) -> str:
+    """Read a file of the user's, of bounded size; it may be a link. Raises `ConfigErrors`."""
+    try:
+        return decode(file.read_bytes())
+    except YamlUnreadable as error:
+        raise refused(file, error.problem) from error
+    except OSError as error:
+        raise refused(file, YamlProblem("unreadable", f"cannot be read: {error.strerror}")) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,11 @@ def _add(entries: dict[str, Node], file: Node) -> Iterator[YamlProblem]:
             return
         new = {PurePath(file.file).stem: found}
     else:
-        yield from _misplaced(file)
+        for key, node in file.entries.items():
+            if key == "default_policy":
+                yield node.problem("misplaced-key", "belongs into policies.yaml; move it there")
+            elif key not in _KEYS:
+                yield node.problem("unknown-key", f"unknown key{nearest(key, _KEYS)}")
         if not isinstance(policies.value, dict):
             yield policies.problem("wrong-type", "expected a mapping of policies")
             return
@@ -81,14 +85,6 @@ def _single(file: Node) -> Node | YamlProblem:
     if isinstance(file.value, dict):
         return replace(file, value={key: value for key, value in file.value.items() if key != "version"})
     return file
-
-
-def _misplaced(file: Node) -> Iterator[YamlProblem]:
-    for key, node in file.entries.items():
-        if key == "default_policy":
-            yield node.problem("misplaced-key", "belongs into policies.yaml; move it there")
-        elif key not in _KEYS:
-            yield node.problem("unknown-key", f"unknown key{nearest(key, _KEYS)}")
 
 
 def _without_short_forms(policy: Node) -> Node:

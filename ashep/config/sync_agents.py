@@ -126,19 +126,12 @@ def _entry(agent: ServerAgent, name: str) -> Agent:
     runner: dict[str, str] = {"type": agent.runner, "agent_slug": agent.name}
     if agent.model is not None:
         runner |= {"provider": agent.model.provider, "model": agent.model.model}
-    able = ["implement", "code", "debug"] if agent.writes else ["plan", "review", "arbitrate", "analyze"]
-    return Agent.model_validate_json(
-        json.dumps(
-            {
-                "id": name,
-                # a guess from its kind; a subagent is made to look things up for another agent
-                "capabilities": ["analyze"] if agent.mode == "subagent" else able,
-                "read_write": "write" if agent.writes else "read",
-                "runner": runner,
-                "priority": _GUESSED_PRIORITY,
-            }
-        )
-    )
+    able = ("implement", "code", "debug") if agent.writes else ("plan", "review", "arbitrate", "analyze")
+    # a guess from its kind; a subagent is made to look things up for another agent
+    able = ("analyze",) if agent.mode == "subagent" else able
+    access = "write" if agent.writes else "read"
+    entry = {"id": name, "capabilities": able, "read_write": access, "runner": runner, "priority": _GUESSED_PRIORITY}
+    return Agent.model_validate(entry)
 
 
 def vanished(registry: Agents, agents: Sequence[ServerAgent], models: Sequence[Model]) -> tuple[Vanished, ...]:

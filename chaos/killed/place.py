@@ -85,7 +85,7 @@ class Place:
         claude: bool = False,
     ) -> None:
         self.model, self.name, self.workspace, self.claude = model, name, workspace, claude
-        stage = DemoProject.at(folder)
+        stage = DemoProject.open_folder(folder)
         self.folder, self.project, self.bd_program = folder, stage.project, stage.bd
         self.environ = dict(stage.environ) | {**QUICK, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
         self.state = self.project / ".agent-shepherd" / "state"

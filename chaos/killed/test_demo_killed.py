@@ -13,7 +13,7 @@ import pytest
 
 from ashep.extras.demo.project import PERSON
 from ashep.extras.demo.scenario import ISSUES, RUNS
-from ashep.extras.demo.state_dir import LOG, asked
+from ashep.extras.demo.state_dir import LOG, read_model_uses
 from chaos.killed.place import wait_for
 from tests.places import living_in, sweep
 from tests.test_demo import as_shown
@@ -73,7 +73,7 @@ def test_killed_and_said_again_and_gone_on_with_by_hand(tmp_path: Path) -> None:
         for issue in issues:
             if "needs:human_approval" in (issue.get("labels") or []):
                 by_hand(folder, f"bd --actor={PERSON} label add {issue['id']} human:approved --json")
-    seen = Counter({run: one.turns for run, one in asked(folder).items() if one.turns})
+    seen = Counter({run: one.turns for run, one in read_model_uses(folder).items() if one.turns})
     assert (len(seen), set(seen.values())) == (RUNS, {1}), seen
     again(folder)
 

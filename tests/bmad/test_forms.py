@@ -187,10 +187,10 @@ action_items: [{epic: 1, action: a}]
         ("story", "1-2", None, 8), ("retrospective", None, "optional", 9), ("other", None, "done", 10),
     ]  # fmt: skip
     assert sprint.location == "{project-root}/docs/stories"
-    found = sprint.of("1-1-other-name", "1-1")
+    found = sprint.find_entry("1-1-other-name", "1-1")
     assert found is not None
     assert found.key == "1-1-a"
-    assert sprint.of("1-1-other-name", "1-1", frozenset({"1-1-a"})) is None, "that is another story's"
+    assert sprint.find_entry("1-1-other-name", "1-1", frozenset({"1-1-a"})) is None, "that is another story's"
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ def test_what_was_put_in_is_read(form: Form) -> None:
     assert (story.id, story.kind, story.title) == ("1-2", "story", "Log in")
     assert story.status is not None
     assert (story.status.said, story.status.word) == (form.said, WORDS[form.said])
-    assert form.said in Text.of(form.data).line(story.status.line)
+    assert form.said in Text.from_bytes(form.data).line(story.status.line)
     assert len(story.criteria) == 2
     assert [one.done for one in story.tasks] == [True, False, False]
-    assert all(box.text in Text.of(form.data).line(box.line) for box in story.tasks)
+    assert all(box.text in Text.from_bytes(form.data).line(box.line) for box in story.tasks)
     reviews, unresolved, outcome = READ_OF[form.review]
     assert (len(story.reviews), len(story.unresolved)) == (reviews, unresolved)
     assert (story.reviews[-1].outcome if story.reviews else None) == outcome

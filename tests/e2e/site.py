@@ -85,7 +85,7 @@ class Site:
 
     def __init__(self, folder: Path, model: ModelServer) -> None:
         self.model = model
-        stage = DemoProject.at(folder)
+        stage = DemoProject.open_folder(folder)
         self.project, self.bd_program = stage.project, stage.bd
         # an agent's shell finds bd, as a user's would
         self.environ = dict(stage.environ) | {"PATH": f"{stage.bd.parent}:{os.environ['PATH']}"}

@@ -34,7 +34,7 @@ class Room:
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=next(seconds)),
             web=WebTools(ForemanSettings(), {}, state, SECRET, redaction),
         )  # fmt: skip
-        self.desk.begun("s-1")
+        self.desk.note_start("s-1")
         transport = httpx.ASGITransport(Starlette(routes=routes(self.desk)))
         told = {"Authorization": f"Bearer {SECRET}"}
         self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1", headers=told)
@@ -126,7 +126,7 @@ async def test_a_new_topic_begins_a_session_with_the_prompt_and_an_old_one_does_
     async def topic(recent: Sequence[HistoryEntry], prompt: str, seconds: float) -> bool:
         asked.append([*(one.text for one in recent), prompt])
         if "fence" in prompt:
-            here.desk.begun("s-3")  # it ended while its prompt was asked about
+            here.desk.note_start("s-3")  # it ended while its prompt was asked about
         return "boat" in prompt or "fence" in prompt
 
     here.desk.is_new_topic = topic
@@ -134,7 +134,7 @@ async def test_a_new_topic_begins_a_session_with_the_prompt_and_an_old_one_does_
     assert await here.prompt("and the boat, too", "p-2") == {}  # said to the turn that runs
     assert (await here.prompt("paint the boat", "p-4"))["decision"] == "block"
     assert await here.prompt("a boat", "p-5") == {}  # while the relaunch is under way
-    here.desk.begun("s-2", here.relaunches.receive_nowait().prompt)
+    here.desk.note_start("s-2", here.relaunches.receive_nowait().prompt)
     assert await here.prompt("paint the boat\n", "q-1", "s-2") == await here.prompt("which colour?", "q-2", "s-2") == {}
     assert [one[-1] for one in asked] == ["and the gutter", "paint the boat", "which colour?"]
     assert asked[-1][:-1] == ["paint the boat", "a boat"]
@@ -162,7 +162,7 @@ async def test_a_long_session_is_begun_anew_once_and_the_new_one_is_let_work(her
     await here.prompt("go")
     assert await asks("t-0", agent_id="a-1")  # a subagent's subagent is no matter of the session's size
     assert [await asks("t-1"), await asks("t-2")] == [False, False]
-    here.desk.begun("s-2", here.relaunches.receive_nowait().prompt)
+    here.desk.note_start("s-2", here.relaunches.receive_nowait().prompt)
     assert await here.prompt(CONTINUE, "q-1", "s-2") == {}
     assert await asks("u-1", "s-2")  # as long as it is: a restart would change nothing
     assert not await asks("u-2", "s-2")

@@ -116,7 +116,7 @@ def test_any_text_gives_the_same_issues_twice_which_wait_for_earlier_ones(plan: 
     assert steps == handoff.proposed(plan)
     assert len({one.id for one in steps}) == len(steps)
     assert all(one.title and max(one.after, default=-1) < place for place, one in enumerate(steps))
-    assert len(handoff.shown(steps).splitlines()) == len(steps) + 1
+    assert len(handoff.format_steps(steps).splitlines()) == len(steps) + 1
 
 
 def test_the_last_accepted_plan_counts_and_a_file_may_hold_one(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def plays(run: str, prompt: str) -> RunScript:
 async def test_four_steps_are_closed_in_their_order_by_the_demos_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = DemoProject.at(tmp_path, piece := replace(CALC, issues=(), part=plays))
+    stage = DemoProject.open_folder(tmp_path, piece := replace(CALC, issues=(), part=plays))
     async with ModelServer(lambda ask: script(ask, piece)) as model:
         await stage.build(model.url)
         (stage.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)

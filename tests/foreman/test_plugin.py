@@ -68,7 +68,7 @@ async def test_what_is_said_is_kept_with_subagents_of_both_kinds(tmp_path: Path)
     redaction, log = Redaction(), list[str]()
     history = await to_thread.run_sync(History.open, tmp_path / "state", redaction, 1_000_000)
     desk = Desk(history, redaction, ForemanSettings(), SECRET, send, lambda: datetime.now(UTC), log.append)
-    desk.begun(SESSION)
+    desk.note_start(SESSION)
     with send, receive:
         async with serving(Starlette(routes=routes(desk))) as url, ModelServer(script) as model:
             await to_thread.run_sync(write_plugin, tmp_path / "plugin", url, SECRET, 'of "mine"')

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ashep.extras.foreman.hook_rules import CONTINUE, LONGEST, UNBEGUN, Size, can_be_moved, decide, said, why_long
+from ashep.extras.foreman.hook_rules import CONTINUE, LONGEST, UNBEGUN, Size, can_be_moved, decide, read_entry, why_long
 from ashep.extras.foreman.settings import Restart
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -18,7 +18,7 @@ FILE = {"plan": "of the file"}
 
 
 def kept(event: str, payload: Mapping[str, object], beside: Mapping[str, object] = {}) -> tuple[str, ...]:
-    found = said(event, payload, beside, "s-1", AT)
+    found = read_entry(event, payload, beside, "s-1", AT)
     return () if found is None else (found.kind, found.text, found.agent, found.call)
 
 
@@ -76,13 +76,15 @@ def test_what_is_told_twice_has_one_id_and_what_is_said_twice_has_two() -> None:
         ("PreToolUse", AGENT),
         *(("SubagentStop", {**STOPPED, "last_assistant_message": words}) for words in ("it leaks", "it is dry")),
     ]
-    names = [found.id for at in ("s-1", "s-2", "s-1") for one in told if (found := said(*one, {}, at, AT)) is not None]
+    names = [
+        found.id for at in ("s-1", "s-2", "s-1") for one in told if (found := read_entry(*one, {}, at, AT)) is not None
+    ]
     assert names[: len(told)] == names[-len(told) :]
     assert len(set(names)) == 2 * len(told) == 24
 
 
 def decided(event: str, payload: Mapping[str, object], **seen: Any) -> tuple[list[tuple[str, str]], Any, Any]:
-    found = said(event, payload, {}, "s-1", AT)
+    found = read_entry(event, payload, {}, "s-1", AT)
     assert found is not None
     entries, answer, relaunch = decide(found, **seen)
     return [(one.kind, one.text) for one in entries], answer, relaunch

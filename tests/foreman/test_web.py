@@ -22,7 +22,7 @@ from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Re
 from ashep.extras.foreman import web_fetch
 from ashep.extras.foreman.history import HistoryEntry
 from ashep.extras.foreman.html_to_text import MOST
-from ashep.extras.foreman.model_endpoints import Small, is_new_topic, search, variables, where
+from ashep.extras.foreman.model_endpoints import Small, find_search, is_new_topic, search, variables
 from ashep.extras.foreman.settings import ForemanSettings, Search, SmallModel
 from ashep.extras.foreman.web_fetch import AGENT, Fetcher, is_public
 from ashep.extras.foreman.web_tools import SHOWN, McpApp, WebTools
@@ -238,7 +238,7 @@ async def test_what_is_no_answer_is_told_without_the_key_and_nothing_is_followed
 def test_settings_or_variables_say_who_searches_else_what_is_missing_is_named(tmp_path: Path) -> None:
     def said(settings: Search | None = None, **environ: str) -> str:
         try:
-            return where(settings, {f"SEARCH_{name}": value for name, value in environ.items()}, tmp_path)[0]
+            return find_search(settings, {f"SEARCH_{name}": value for name, value in environ.items()}, tmp_path)[0]
         except UsageError as error:
             return str(error)
 
@@ -257,7 +257,7 @@ def test_an_env_file_adds_whole_groups_and_never_an_address_for_the_persons_key(
     (tmp_path / ".env").write_text(lines + 'CF_ACCOUNT_ID="a${PATH}"\nnot a line\nPATH=/evil\n')
     assert variables({}, tmp_path) == theirs | cloud
     assert variables({"SEARCH_API_KEY": "ours"}, tmp_path) == {"SEARCH_API_KEY": "ours"} | cloud
-    assert "evil" not in where(Search(provider="brave", key="OWN"), {"OWN": "k"}, tmp_path)[1]
+    assert "evil" not in find_search(Search(provider="brave", key="OWN"), {"OWN": "k"}, tmp_path)[1]
     (tmp_path / ".env").write_bytes(b"\xff\xfe\x00")
     assert variables({"A": "b"}, tmp_path) == {"A": "b"}
 

@@ -12,7 +12,7 @@ from ashep.adapters.system.clock import RealClock
 from ashep.api import static
 from ashep.daemon.daemon import WorkOptions, daemon
 from ashep.extras.demo.page import BEFORE, Night, beforehand
-from ashep.extras.demo.simulated import FOLDER, begun
+from ashep.extras.demo.simulated import FOLDER, begin_project
 from ashep.extras.simulation.virtual_time import VIRTUAL, open_now, wait_for_threads
 from ashep.journal.lock import Lock
 from tests.page.conftest import CHROMIUM, Site
@@ -39,7 +39,7 @@ PICTURES = {
 async def night(project: Path) -> datetime:
     """Live through the night, and say when it ends; the last issues are still worked on."""
     wait_for_threads()
-    made, configuration, state = Night(RealClock().now() - BEGINS), begun(project), project / FOLDER / "state"
+    made, configuration, state = Night(RealClock().now() - BEGINS), begin_project(project), project / FOLDER / "state"
     journal = open_now(state, made.clock.now())
     async with (
         daemon(made.parts(project), configuration, journal, WorkOptions()) as running,

@@ -18,7 +18,7 @@ from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.extras.simulation.actor_moves import CONFLICT, FALLS_SHORT, SILENCE, TOUCHES, TROUBLES, ActorStep, Point
 from ashep.extras.simulation.probabilities import Chances, Dice
-from ashep.extras.simulation.script import written
+from ashep.extras.simulation.script import write_script
 from ashep.extras.simulation.simulator import Cast, SimulatedIssue, live, starter_agents
 from tests.policies.generate import of_seed
 
@@ -90,7 +90,7 @@ def lived(subject: Subject, seed: int, count: int) -> list[str]:
     tame = live(cast, issues[::2], Dice(cast.rules, Chances(), seed))
     wild = live(cast, issues[1::2], _Wild(seed)) if count > 1 else []
     return [
-        f"{subject.name}\nseed {seed}, {life.issue}: {words}\n{written(life.moves)}"
+        f"{subject.name}\nseed {seed}, {life.issue}: {words}\n{write_script(life.moves)}"
         for life in (*tame, *wild)
         for words in wrong(subject, life)
     ]

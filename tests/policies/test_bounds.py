@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.cli.commands import app
-from ashep.cli.policy.check import said
-from ashep.config import check_files, load, write_starter
+from ashep.cli.policy.check import describe_bounds
+from ashep.config import examine, load, write_starter
 from ashep.config.presets import PRESETS
 from ashep.core.analysis.cost_bounds import Bounds
 from ashep.core.analysis.soundness import analyse
@@ -34,11 +34,11 @@ def bounds(policy: Policy, agents: Agents = TEAM, settings: Settings = SHARED) -
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_presets_have_no_mistake_and_the_bounds_that_the_guide_says(name: str, tmp_path: Path) -> None:
     write_starter(tmp_path, name)
-    assert check_files(tmp_path) == []
+    assert examine(tmp_path).findings == []
     config = load(tmp_path)
     one = analyse(config.policies, config.agents, OWN)[name].bounds
     assert one is not None
-    best, most = said(one).split("; until a person answers at most ")
+    best, most = describe_bounds(one).split("; until a person answers at most ")
     best = best.removeprefix("at best ").replace(" and ", ", ")
     row = f"| `{name}` | {best} | {most.split(', 7d')[0]} |"
     assert row in GUIDE.read_text(encoding="utf-8")

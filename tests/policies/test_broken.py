@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from ashep.config import ConfigErrors, check_files, load
+from ashep.config import ConfigErrors, examine, load
 from ashep.core.analysis.soundness import Code
 
 FOLDER = Path(__file__).parent / "broken"
@@ -29,7 +29,7 @@ def test_a_broken_policy_is_found_at_its_key_and_told(file: Path, tmp_path: Path
     lines = file.read_text(encoding="utf-8").splitlines()
     code, key = lines[0].removeprefix("# ").split(" at ")
     story = tuple(line.removeprefix("#: ") for line in lines if line.startswith("#: "))
-    errors = [finding for finding in check_files(tmp_path) if finding.severity == "error"]
+    errors = [finding for finding in examine(tmp_path).findings if finding.severity == "error"]
     assert (code, key) in [(finding.code, finding.key) for finding in errors], errors
     found = next(finding for finding in errors if finding.code == code)
     assert found.line is not None

@@ -9,6 +9,7 @@ import typer
 from ashep.cli import output
 from ashep.cli.commands import Json, example, policies, project_of
 from ashep.cli.context import configured
+from ashep.cli.output import counted
 from ashep.config import examine
 from ashep.config.findings import Finding, errors_of
 from ashep.config.policy_checks import warnings
@@ -78,27 +79,23 @@ def _say(file: Path, findings: list[Finding], bounds: dict[str, Bounds | None]) 
             output.say(f"    {step}")
     for name, bound in bounds.items():
         if bound is not None:
-            output.say(f"{name}: {said(bound)}")
+            output.say(f"{name}: {describe_bounds(bound)}")
     if any(bounds.values()):
         output.say(OTHER_QUESTIONS)
     if not errors_of(findings):
         output.say(f"{file}: no mistake found")
 
 
-def said(bounds: Bounds) -> str:
+def describe_bounds(bounds: Bounds) -> str:
     """Give the bounds of a policy as a sentence."""
     cost = "" if bounds.best_cost is None else f", cost {bounds.best_cost:.2f}"
     most = "" if bounds.worst_cost is None else f", cost {bounds.worst_cost:.2f}"
     wait = f", {format_duration(bounds.worst_wait)} of waiting for people" if bounds.worst_questions else ""
     return (
-        f"at best {_many(bounds.best_runs, 'run')} and {_many(bounds.best_questions, 'question')}{cost}; "
-        f"until a person answers at most {_many(bounds.worst_runs, 'run')}, "
-        f"{_many(bounds.worst_questions, 'question')}, {format_duration(bounds.worst_work)} of work{wait}{most}"
+        f"at best {counted(bounds.best_runs, 'run')} and {counted(bounds.best_questions, 'question')}{cost}; "
+        f"until a person answers at most {counted(bounds.worst_runs, 'run')}, "
+        f"{counted(bounds.worst_questions, 'question')}, {format_duration(bounds.worst_work)} of work{wait}{most}"
     )
-
-
-def _many(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _plain(bounds: Bounds | None) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 """`ashep policy graph`: a policy as a picture."""
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -11,7 +12,6 @@ from ashep.errors import UsageError
 from ashep.views import policy_graph as graph
 from ashep.views.edge_counts import EdgeCounts
 from ashep.views.policies import configuration, counted, drawn, policy_named
-from ashep.views.policy_graph import PolicyGraph
 
 FORMATS = ("mermaid", "dot", "json", "text")
 Name = Annotated[
@@ -43,22 +43,15 @@ def policy_graph(
     folder = configured(project_of(context))
     policies, agents, settings = configuration(folder)
     name, _ = policy_named(policies, name)
-    issues = None
-    if live:
-        with picture(folder / "state") as seen:
-            issues = graph.counts(seen.database, name)
-            if form == "json":
-                told = graph.as_json(drawn(policies, agents, settings, name, issues))
-                output.data(counted(told, graph.stands(seen.database, name), EdgeCounts().of(seen.database, name)))
-                return
-    _print(drawn(policies, agents, settings, name, issues), form)
-
-
-def _print(drawn: PolicyGraph, form: str) -> None:
-    if form == "json":
-        output.data(graph.as_json(drawn))
-    elif form == "text":
-        for line, mark in graph.text(drawn):
-            output.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
-    else:
-        output.say_lines(graph.mermaid(drawn) if form == "mermaid" else graph.dot(drawn))
+    with picture(folder / "state") if live else nullcontext() as seen:
+        made = drawn(policies, agents, settings, name, graph.counts(seen.database, name) if seen else None)
+        if form == "json" and seen:
+            told, stands = graph.as_json(made), graph.stands(seen.database, name)
+            output.data(counted(told, stands, EdgeCounts().of(seen.database, name)))
+        elif form == "json":
+            output.data(graph.as_json(made))
+        elif form == "text":
+            for line, mark in graph.text(made):
+                output.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
+        else:
+            output.say_lines(graph.mermaid(made) if form == "mermaid" else graph.dot(made))

@@ -11,13 +11,13 @@ import typer
 from ashep.cli import output
 from ashep.cli.commands import Json, example, policies, project_of
 from ashep.cli.context import FOLDER
-from ashep.cli.output import ProgressLine
+from ashep.cli.output import ProgressLine, counted
 from ashep.config import read
 from ashep.daemon.daemon import narrator
 from ashep.errors import UsageError
 from ashep.extras.simulation.actor_moves import ActorStep, Point
 from ashep.extras.simulation.probabilities import Chances, Dice
-from ashep.extras.simulation.script import ScriptLine, read_script, written
+from ashep.extras.simulation.script import ScriptLine, read_script, write_script
 from ashep.extras.simulation.simulator import AT_ONCE, Cast, Distribution, SimulatedIssue, Spread, cast_of, live
 from ashep.extras.simulation.virtual_time import EPOCH
 
@@ -61,7 +61,12 @@ def policy_simulate(
     middle, for nine of ten, and at most. Nothing of the project is changed, and nothing is started. The exit code is 1
     where an issue came to a state in which nothing can happen to it any more.
     """
-    _one_way(script, runs, chance, chances)
+    if script is not None and runs is not None:
+        raise UsageError("--script and --runs are two ways; take one")
+    if runs is None and (chance or chances is not None):
+        raise UsageError("--chance and --chances need --runs")
+    if script is None and runs is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("nobody can be asked here; give --script FILE or --runs N")
     cast = cast_of(project_of(context) / FOLDER, name, file)
     for line in cast.unsound:
         output.note(f"unsound, so that no daemon would run it: {line}")
@@ -75,15 +80,6 @@ def policy_simulate(
     raise typer.Exit(int(stuck))
 
 
-def _one_way(script: Path | None, runs: int | None, chance: list[str] | None, chances: Path | None) -> None:
-    if script is not None and runs is not None:
-        raise UsageError("--script and --runs are two ways; take one")
-    if runs is None and (chance or chances is not None):
-        raise UsageError("--chance and --chances need --runs")
-    if script is None and runs is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("nobody can be asked here; give --script FILE or --runs N")
-
-
 # --- by chance ----------------------------------------------------------------------------------------------------
 
 
@@ -95,28 +91,24 @@ def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool
             lives += live(cast, issues, dice)
             dice.forget()
             progress(len(lives))
-    told = Distribution.of(lives, [phase.name for phase in cast.rules.phases])
+    told = Distribution.from_lives(lives, [phase.name for phase in cast.rules.phases])
     if as_json:
         output.data({"policy": cast.policy, "seed": seed, **told.as_json()})
     else:
-        _print(cast, seed, told)
+        output.say(f"{told.lives:,} issues under {cast.policy}, seed {seed}")
+        output.say()
+        rows = [
+            _row("agent runs", told.per_issue["runs"]), _row("visits", told.per_issue["visits"]),
+            *(_row(f"visits of {name}", spread) for name, spread in told.visits_of.items()),
+            _row("questions to people", told.per_issue["questions"]), _row("time", told.per_issue["seconds"], _span),
+        ]  # fmt: skip
+        output.table(["of an issue", "min", "median", "p90", "max", "mean"], rows)
+        output.say()
+        ends = [[end, code, f"{count:,}", f"{count / told.lives:.1%}"] for end, code, count in told.ends]
+        output.table(["ended", "code", "issues", "share"], ends)
+        for script in told.stuck:
+            output.note(f"nothing can happen any more after: {script}")
     return bool(told.stuck)
-
-
-def _print(cast: Cast, seed: int, told: Distribution) -> None:
-    output.say(f"{told.lives:,} issues under {cast.policy}, seed {seed}")
-    output.say()
-    rows = [
-        _row("agent runs", told.runs), _row("visits", told.visits),
-        *(_row(f"visits of {name}", spread) for name, spread in told.phases),
-        _row("questions to people", told.questions), _row("time", told.seconds, _span),
-    ]  # fmt: skip
-    output.table(["of an issue", "min", "median", "p90", "max", "mean"], rows)
-    output.say()
-    ends = [[end, code, f"{count:,}", f"{count / told.lives:.1%}"] for end, code, count in told.ends]
-    output.table(["ended", "code", "issues", "share"], ends)
-    for script in told.stuck:
-        output.note(f"nothing can happen any more after: {script}")
 
 
 def _row(title: str, spread: Spread, shown: Callable[[float], str] = "{:g}".format) -> list[str]:
@@ -147,15 +139,16 @@ def _by_script(cast: Cast, file: Path, as_json: bool) -> bool:
             "visits": dict(life.visits), "questions": life.questions, "seconds": round(life.time.total_seconds(), 3),
             "moves": [{"point": point, "move": step.move} for point, step in life.moves],
         }  # fmt: skip
-        output.data({"policy": cast.policy, **document, "story": story, "not_reached": [*map(_said, script.rest())]})
+        missed = [_describe_line(line) for line in script.rest()]
+        output.data({"policy": cast.policy, **document, "story": story, "not_reached": missed})
     else:
         _sum_up(life)
     for line in script.rest():
-        output.note(f"{file}:{line.number}: {_said(line)} was not reached")
+        output.note(f"{file}:{line.number}: {_describe_line(line)} was not reached")
     return life.end == "stuck"
 
 
-def _said(line: ScriptLine) -> str:
+def _describe_line(line: ScriptLine) -> str:
     return f"{line.point}: {line.step.move}"
 
 
@@ -165,7 +158,7 @@ def _by_hand(cast: Cast) -> bool:
         (life,) = live(cast, ["sim-1"], _ask, _narrator(output.say))
     _sum_up(life)
     if life.moves:
-        output.say(f"as a script: {written(life.moves)}")
+        output.say(f"as a script: {write_script(life.moves)}")
     return life.end == "stuck"
 
 
@@ -210,10 +203,9 @@ def _narrator(say: Callable[[str], Any]) -> Any:
 
 def _sum_up(life: SimulatedIssue) -> None:
     code = f" ({life.code})" if life.code else ""
-    runs = f"{life.runs} run{'s' * (life.runs != 1)}"
-    asked = f"{life.questions} question{'s' * (life.questions != 1)} to people"
+    asked = f"{counted(life.runs, 'run')}, {counted(life.questions, 'question')} to people"
     output.say(f"{life.end}{code}: {life.why}")
-    output.say(f"{runs}, {asked}, {_span(life.time.total_seconds())}")
+    output.say(f"{asked}, {_span(life.time.total_seconds())}")
 
 
 def _text(file: Path) -> str:

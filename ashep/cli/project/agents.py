@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -54,7 +54,7 @@ def list_agents(context: typer.Context, as_json: Json = False) -> None:
         return
     columns = ("AGENT", "CAPABILITIES", "ACCESS", "RUNS ON", "PRIORITY", "CAN TAKE")
     output.table(columns, [_row(entry) for entry in rows])
-    output.say_lines(_seen(registry.world, registry.agents))
+    output.say_lines(_describe_runners(registry.world, registry.agents))
 
 
 def _entry(agent: Agent, takes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def explain(
     registry = _registry(context)
     known = registry.policies.policies
     if policy is not None and policy not in known:
-        _unknown(f"policy {policy}", policy, list(known))
+        raise UsageError(f"there is no policy {policy}{nearest(policy, known)}")
     found = [
         one
         for one in explained(registry.policies, registry.agents, phase, registry.world.seen)
@@ -107,18 +107,15 @@ def explain(
     if not found:
         searched = [known[policy]] if policy else known.values()
         names = dict.fromkeys(phase.name for one in searched for phase in one.phases)
-        _unknown(f"phase {phase}{f' in policy {policy}' if policy else ''}", phase, list(names))
+        where = f" in policy {policy}" if policy else ""
+        raise UsageError(f"there is no phase {phase}{where}{nearest(phase, names)}")
     if as_json:
         output.data({"choices": [_choice(registry, one) for one in found], "runners": _listed(registry.world)})
     else:
         for one in found:
             _tell(registry, one)
-        output.say_lines(_seen(registry.world, registry.agents))
+        output.say_lines(_describe_runners(registry.world, registry.agents))
     raise typer.Exit(int(any(one.choice is not None and one.choice.agent is None for one in found)))
-
-
-def _unknown(what: str, word: str, known: list[str]) -> NoReturn:
-    raise UsageError(f"there is no {what}{nearest(word, known)}")
 
 
 def _choice(registry: Registry, one: Explained) -> dict[str, Any]:
@@ -157,7 +154,7 @@ def _listed(world: World) -> dict[str, dict[str, Any]]:
     }
 
 
-def _seen(world: World, agents: Agents) -> Iterator[str]:
+def _describe_runners(world: World, agents: Agents) -> Iterator[str]:
     for name in sorted({agent.runner.type for agent in agents.agents if not agent.is_human}):
         seen = world.seen.get(name)
         if seen is None or seen.state != "up":

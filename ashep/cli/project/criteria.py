@@ -2,7 +2,7 @@
 
 import os
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -126,34 +126,29 @@ def criteria(
         _suggest(project, issue, yes=yes, as_json=as_json)
         return
     settings = settings_in(configured(project))
-    found = _seen(project, issue)
+    found = _read_issue(project, issue)
     reading = look(found.text.acceptance, where(issue), types(settings))
     if not lint:
         reading.findings = errors_of(reading.findings)
+    known = reading.criteria
     if as_json:
-        output.data(_told(issue, reading))
+        output.data({
+            "issue": issue, "line": reading.blocks[0].first if reading.blocks else None,
+            "hash": None if known is None else hash_of(known),
+            "checks": None if known is None else known.model_dump(mode="json")["checks"],
+            "findings": [asdict(finding) for finding in reading.findings],
+        })  # fmt: skip
     else:
         _say(issue, reading, found, lint=lint)
-    raise typer.Exit(int(reading.criteria is None))
+    raise typer.Exit(int(known is None))
 
 
-def _seen(project: Path, issue: str) -> Seen:
+def _read_issue(project: Path, issue: str) -> Seen:
     async def read() -> Seen:
         async with aclosing(tracker_of(project, settings_in(configured(project)), READER)) as tracker:
             return await seen(tracker, issue)
 
     return anyio.run(read)
-
-
-def _told(issue: str, reading: ParsedCriteria) -> dict[str, Any]:
-    found = reading.criteria
-    return {
-        "issue": issue,
-        "line": reading.blocks[0].first if reading.blocks else None,
-        "hash": None if found is None else hash_of(found),
-        "checks": None if found is None else found.model_dump(mode="json")["checks"],
-        "findings": [asdict(finding) for finding in reading.findings],
-    }
 
 
 def _say(issue: str, reading: ParsedCriteria, found: Seen, *, lint: bool) -> None:
@@ -171,16 +166,15 @@ def _say(issue: str, reading: ParsedCriteria, found: Seen, *, lint: bool) -> Non
             output.say(f"{issue}: no mistake found")
         return
     output.say(_headline(issue, reading.criteria))
-    rows = [(check.id, check.type, what(check), check.description) for check in reading.criteria.checks]
+    rows = [(check.id, check.type, describe_check(check), check.description) for check in reading.criteria.checks]
     output.table(("CHECK", "TYPE", "WHAT", "FOR"), rows)
 
 
 def _headline(issue: str, found: Criteria) -> str:
-    count = len(found.checks)
-    return f"{issue}: {count} check{'' if count == 1 else 's'}, hash {hash_of(found)}"
+    return f"{issue}: {output.counted(len(found.checks), 'check')}, hash {hash_of(found)}"
 
 
-def what(check: Check) -> str:
+def describe_check(check: Check) -> str:
     """Say in a few words what a check looks at."""
     verify: dict[str, Any] = check.model_dump(mode="json")["verify"]
     match check.type:
@@ -202,7 +196,7 @@ def what(check: Check) -> str:
 def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
     refuse_agents()
     settings = settings_in(configured(project))
-    found = proposed(project, settings, _seen(project, issue), types(settings))
+    found = proposed(project, settings, _read_issue(project, issue), types(settings))
     if as_json and not yes:
         told = {"issue": issue, "proposed_by": found.by, "language": found.given.language, "text": found.given.text}
         output.data(told | {"findings": [asdict(finding) for finding in found.reading.findings]})
@@ -237,12 +231,8 @@ def _put(project: Path, issue: str, given: WrittenChecks, *, as_json: bool) -> N
 def _text(file: Path) -> str:
     """Read a file of checks; UsageError where there is none, or where it is none of text."""
     try:
-        if str(file) == "-":
-            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
-        else:
-            with file.open("rb") as stream:
-                raw = stream.read(MAX_BYTES + 1)
-        return decode(raw)
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as stream:
+            return decode(stream.read(MAX_BYTES + 1))
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
     except YamlUnreadable as error:

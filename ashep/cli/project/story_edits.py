@@ -10,7 +10,7 @@ import typer
 from ashep.actions.story_edits import PlanProposal, compared, moved, planned, taught
 from ashep.cli import output
 from ashep.cli.commands import Json, example
-from ashep.cli.context import now
+from ashep.cli.context import current_time
 from ashep.cli.reading.stories import stories
 
 COLUMNS = ("ORDER", "PRIORITY", "STORY", "EPIC", "DEPENDS ON", "TITLE")
@@ -32,7 +32,7 @@ def shard(
     """
     archive, made = moved(context.obj or Path.cwd(), story, undo=undo, dry_run=dry_run)
     for line, lines, what in made.moved:
-        output.say(f"line {line}: {what}, {lines} {'line' if lines == 1 else 'lines'}")
+        output.say(f"line {line}: {what}, {output.counted(lines, 'line')}")
     if undo:
         output.say(
             f"put back, but for what {archive.name} still has: {', '.join(made.left)}" if made.left else "put back"
@@ -75,7 +75,7 @@ def plan(
     Stories of one priority depend on none of each other. Exit code 1: one is planned twice, or depends on what there is
     not, or on itself in a circle; then nothing is written.
     """
-    made = planned(context.obj or Path.cwd(), now())
+    made = planned(context.obj or Path.cwd(), current_time())
     if as_json:
         problems = [{"path": path, "line": one.line, "says": one.said} for path, one in made.problems]
         told = {"sprint": str(made.sprint), "lacks": made.added, "problems": problems}

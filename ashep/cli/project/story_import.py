@@ -10,11 +10,11 @@ from ashep.cli.commands import example, project_of
 from ashep.cli.context import FOLDER
 from ashep.cli.reading.stories import stories
 from ashep.config import put_schemas, write_starter
+from ashep.config.findings import read_text
 from ashep.config.starter import FILES, starter, write_all
 from ashep.config.sync_agents import diff
 from ashep.errors import UsageError
 from ashep.extras.interchange import foreman_plugin
-from ashep.extras.interchange.import_report import read_text
 
 PLUGINS = Path("~/.config/opencode/foreman.json")
 

@@ -16,7 +16,8 @@ from ashep.adapters.git.workspaces.router import GitWorkspaces
 from ashep.adapters.system.control_socket import NotListening, ask
 from ashep.cli import output
 from ashep.cli.commands import Issue, Json, example, group, project_of
-from ashep.cli.context import configured, now, picture
+from ashep.cli.context import configured, current_time, picture
+from ashep.cli.output import counted
 from ashep.config import settings_in
 from ashep.core.resources.retention import why_kept
 from ashep.core.state.branches import PREFIX, branch_of, issue_of
@@ -34,6 +35,9 @@ trees = group("trees", alone=True)
 COLUMNS = ("BRANCH", "ISSUE", "MiB", "USED", "IN IT", "PATH")
 
 _MIB = 1024**2
+
+Unused = Callable[[], Awaitable[None]]
+"""Raises where a run is under way in a tree."""
 
 Ignored = Annotated[
     bool, typer.Option("--drop-ignored", help="Don't save files that git ignores, such as what was built.")
@@ -91,21 +95,15 @@ def remove(
     found = next((one for one in anyio.run(spaces.list) if one.branch == branch), None)
     if found is None:
         raise AshepError(f"{branch} has no work tree; `ashep trees` lists those that stand")
-    unused = _unused(context, branch)
-    if dry_run:
-        anyio.run(unused)
-        saved, size = list[str](), found.size
-    else:
-        removed = anyio.run(partial(spaces.remove, branch, forget=False, drop_ignored=drop_ignored, unless=unused))
-        saved, size = list(removed.saved), removed.freed
+    told = _collect(spaces, found, _unused(context, branch), forget=False, dry_run=dry_run, drop_ignored=drop_ignored)
     if as_json:
-        output.data({"dry_run": dry_run, "branch": branch, "path": found.path, "bytes": size, "saved": saved})
+        output.data({"dry_run": dry_run, **told})
         return
     would = "would be " if dry_run else ""
-    output.say(f"{found.path} {would}removed: {_mib(size)} MiB; the branch {branch} stays")
+    output.say(f"{found.path} {would}removed: {_mib(told['bytes'])} MiB; the branch {branch} stays")
     if dry_run and found.dirty:
         output.say(f"what is not committed in it would be saved below refs/ashep/saved/{branch}")
-    _say_saved(saved)
+    _say_saved(told["saved"])
 
 
 @trees.command(epilog=example("ashep trees gc --dry-run", "ashep trees gc", "ashep trees gc --json"))
@@ -118,22 +116,23 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
     Exit code 1: a tree that should have gone could not be saved.
     """
     spaces = _spaces(context)
-    states, landed = _known(context)
+    states, landed, due = _read_states(context)
     standing = anyio.run(spaces.list, landed)
     gone, kept, failed = list[dict[str, Any]](), list[dict[str, str]](), False
     for one in standing:
-        if why := _kept(one, states):
+        if why := _explain_keeping(one, states):
             kept.append({"branch": one.branch, "why": why})
             continue
         try:
-            gone.append(_collect(context, spaces, one, dry_run=dry_run, drop_ignored=drop_ignored))
+            unused = _unused(context, one.branch)
+            gone.append(_collect(spaces, one, unused, forget=True, dry_run=dry_run, drop_ignored=drop_ignored))
         except AshepError as error:
             failed = True
             kept.append({"branch": one.branch, "why": str(error)})
     told: dict[str, Any] = {"dry_run": dry_run, "removed": gone, "kept": kept}
     told["bytes"] = sum(one["bytes"] for one in gone)
     went = {one["branch"] for one in gone} if not dry_run else set[str]()
-    told["by_itself"] = [one for one in _by_itself(context) if one["branch"] not in went]
+    told["by_itself"] = [one for one in due if one["branch"] not in went]
     told["journal"] = _journal(context) if dry_run else None
     if as_json:
         output.data(told)
@@ -143,13 +142,12 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
 
 
 def _collect(
-    context: typer.Context, spaces: GitWorkspaces, one: WorkspaceInfo, *, dry_run: bool, drop_ignored: bool
+    spaces: GitWorkspaces, one: WorkspaceInfo, unused: Unused, *, forget: bool, dry_run: bool, drop_ignored: bool
 ) -> dict[str, Any]:
-    unused = _unused(context, one.branch)
     if dry_run:
         anyio.run(unused)
         return {"branch": one.branch, "path": one.path, "bytes": one.size, "saved": []}
-    removed = anyio.run(partial(spaces.remove, one.branch, forget=True, drop_ignored=drop_ignored, unless=unused))
+    removed = anyio.run(partial(spaces.remove, one.branch, forget=forget, drop_ignored=drop_ignored, unless=unused))
     return {"branch": one.branch, "path": one.path, "bytes": removed.freed, "saved": list(removed.saved)}
 
 
@@ -167,7 +165,7 @@ def _say_collected(told: dict[str, Any]) -> None:
         output.say(f"by itself: {one['branch']} is to go {local(one['due'])}, if nothing is lost by that{before}")
     if told["journal"] is not None:
         _say_journal(told["journal"])
-    output.say(f"{_many(len(told['removed']))} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept")
+    output.say(f"{counted(len(told['removed']), 'tree')} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept")
 
 
 # --- what is there ---
@@ -182,29 +180,24 @@ def _branch(issue: str) -> str:
     return issue if issue.startswith(PREFIX) else branch_of(issue)
 
 
-def _known(context: typer.Context) -> tuple[dict[str, str], dict[str, str]]:
-    """Say where each issue stands, as the picture of the journal shows it, and which commits landed, each with the
-    base's commit that held its work then.
+def _read_states(context: typer.Context) -> tuple[dict[str, str], dict[str, str], list[dict[str, str]]]:
+    """Say where each issue stands, as the picture of the journal shows it; which commits landed, each with the base's
+    commit that held its work then; and which trees the daemon is to take away, when, and why it did not before.
     """
     with picture(configured(project_of(context)) / "state") as seen:
         if seen.database is None:
-            return {}, {}
-        states = {row["issue"]: row["state"] for row in seen.database.execute("SELECT issue, state FROM issues")}
+            return {}, {}, []
+        issues = seen.database.execute("SELECT issue, state, body FROM issues").fetchall()
         facts = seen.database.execute("SELECT body FROM facts WHERE type = 'WorkLanded' ORDER BY seq")
-        return states, {body["head"]: body["commit"] for body in (json.loads(row["body"]) for row in facts)}
-
-
-def _by_itself(context: typer.Context) -> list[dict[str, str]]:
-    """Say which trees the daemon is to take away, when, and why it did not before."""
-    with picture(configured(project_of(context)) / "state") as seen:
-        rows = seen.database.execute("SELECT body FROM issues").fetchall() if seen.database else []
-        trees = [json.loads(row["body"]).get("tree") for row in rows]
-    return sorted((tree for tree in trees if tree and tree["due"]), key=lambda one: (one["due"], one["branch"]))
+        landed = {body["head"]: body["commit"] for body in (json.loads(row["body"]) for row in facts)}
+    trees = (json.loads(row["body"]).get("tree") for row in issues)
+    due = sorted((tree for tree in trees if tree and tree["due"]), key=lambda one: (one["due"], one["branch"]))
+    return {row["issue"]: row["state"] for row in issues}, landed, due
 
 
 def _journal(context: typer.Context) -> dict[str, Any] | None:
     """Say which files of the journal the daemon would delete now, and why it keeps the next one that is old enough."""
-    project, at = project_of(context), now()
+    project, at = project_of(context), current_time()
     settings, state = settings_in(configured(project)), configured(project) / "state"
     keep = settings.journal.keep
     if not isinstance(keep, timedelta) or not (state / "journal").is_dir():
@@ -229,7 +222,7 @@ def _say_journal(told: dict[str, Any]) -> None:
         output.say(f"kept: the journal from {told['kept']}")
 
 
-def _kept(one: WorkspaceInfo, states: dict[str, str]) -> str:
+def _explain_keeping(one: WorkspaceInfo, states: dict[str, str]) -> str:
     """Say why a tree is kept; empty: it can go."""
     issue = issue_of(one.branch)
     if issue is None or issue not in states:
@@ -242,20 +235,20 @@ def _kept(one: WorkspaceInfo, states: dict[str, str]) -> str:
 
 
 def _list(context: typer.Context, as_json: bool) -> None:
-    states, landed = _known(context)
+    states, landed, _ = _read_states(context)
     standing = anyio.run(_spaces(context).list, landed)
     if as_json:
-        output.data({"trees": [_told(one, states) for one in standing], "bytes": sum(one.size for one in standing)})
+        output.data({"trees": [_as_json(one, states) for one in standing], "bytes": sum(one.size for one in standing)})
         return
     if not standing:
         output.note("there are no work trees of issues")
         return
-    at, size = now(), _mib(sum(one.size for one in standing))
+    at, size = current_time(), _mib(sum(one.size for one in standing))
     output.table(COLUMNS, [_row(one, states, at) for one in standing])
-    output.say(f"{_many(len(standing))}, {size} MiB; `ashep trees gc --dry-run` says what could go")
+    output.say(f"{counted(len(standing), 'tree')}, {size} MiB; `ashep trees gc --dry-run` says what could go")
 
 
-def _told(one: WorkspaceInfo, states: dict[str, str]) -> dict[str, Any]:
+def _as_json(one: WorkspaceInfo, states: dict[str, str]) -> dict[str, Any]:
     issue = issue_of(one.branch)
     return {
         "branch": one.branch, "issue": issue, "state": states.get(issue or ""), "path": one.path, "base": one.base,
@@ -271,10 +264,6 @@ def _row(one: WorkspaceInfo, states: dict[str, str], at: datetime) -> tuple[str,
     return (one.branch, states.get(issue_of(one.branch) or "", ""), _mib(one.size), age, ", ".join(words), one.path)
 
 
-def _many(count: int) -> str:
-    return f"{count} tree{'' if count == 1 else 's'}"
-
-
 def _mib(size: int) -> str:
     return f"{size / _MIB:.1f}"
 
@@ -287,7 +276,7 @@ def _say_saved(refs: list[str]) -> None:
 # --- who works in it ---
 
 
-def _unused(context: typer.Context, branch: str) -> Callable[[], Awaitable[None]]:
+def _unused(context: typer.Context, branch: str) -> Unused:
     """Give what raises where a run is under way in a branch's tree; asked while the branch is held, it stays true."""
     state = configured(project_of(context)) / "state"
 

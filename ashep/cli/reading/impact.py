@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
@@ -16,7 +15,6 @@ from ashep.config import load, settings_in
 from ashep.core.impact.changes import Impact
 from ashep.core.impact.config_references import named_by
 from ashep.core.policy.flags import ALWAYS_ASK, must_ask
-from ashep.core.policy.settings import Settings
 from ashep.core.state.branches import BASES, branch_of
 from ashep.daemon.effects.work import assess
 from ashep.errors import AshepError, UsageError
@@ -46,14 +44,7 @@ def impact(
     if issue is None and base is None:
         raise UsageError("say which change: an issue, or --base REV")
     project = project_of(context)
-    found = _assessed(project, settings_in(configured(project)), issue, base, head)
-    if as_json:
-        output.data(told(found))
-    else:
-        _say(found)
-
-
-def _assessed(project: Path, settings: Settings, issue: str | None, base: str | None, head: str | None) -> Impact:
+    settings = settings_in(configured(project))
 
     async def assessed() -> Impact:
         diffs, named = GitDiffs(project), named_by(settings)
@@ -62,7 +53,11 @@ def _assessed(project: Path, settings: Settings, issue: str | None, base: str | 
         began, ended = await _ends(diffs, issue, base, head)
         return await assess(diffs, began, ended, settings.impact, named)
 
-    return anyio.run(assessed)
+    found = anyio.run(assessed)
+    if as_json:
+        output.data(serialize_impact(found))
+    else:
+        _say(found)
 
 
 async def _ends(diffs: Diffs, issue: str | None, base: str | None, head: str | None) -> tuple[str, str]:
@@ -77,15 +72,14 @@ async def _ends(diffs: Diffs, issue: str | None, base: str | None, head: str | N
     return base, head or f"refs/heads/{branch}"
 
 
-def told(found: Impact) -> dict[str, Any]:
+def serialize_impact(found: Impact) -> dict[str, Any]:
     """Give an impact as JSON."""
     return asdict(found) | {"asks": must_ask(found.raised)}
 
 
 def _say(found: Impact) -> None:
     files = found.files
-    count = len(files.created) + len(files.modified) + len(files.deleted) + files.more
-    many = f"{count} {'path' if count == 1 else 'paths'}"
+    many = output.counted(len(files.created) + len(files.modified) + len(files.deleted) + files.more, "path")
     output.say(f"{many}, +{found.added} -{found.removed}, between {found.base[:10]} and {found.head[:10]}")
     kinds = {"created": files.created, "modified": files.modified, "deleted": files.deleted}
     for kind, paths in kinds.items():

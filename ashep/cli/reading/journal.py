@@ -9,7 +9,7 @@ import typer
 
 from ashep.cli import output
 from ashep.cli.commands import Json, example, group, project_of
-from ashep.cli.context import configured, now
+from ashep.cli.context import configured, current_time
 from ashep.cli.output import ProgressLine
 from ashep.errors import AshepError, JournalDamaged
 from ashep.journal import verify as look
@@ -146,10 +146,10 @@ def prune(
     files = archived(state / "journal")
     size, texts = sum(path.stat().st_size for path in files), 0
     if yes and files:
-        with Lock.acquire(state, now()):
-            opened = Journal.open(state, now())
+        with Lock.acquire(state, current_time()):
+            opened = Journal.open(state, current_time())
             try:
-                texts = pruned(opened, now()).texts
+                texts = pruned(opened, current_time()).texts
             finally:
                 opened.close()
     begins = base(state / "journal").seq or 1

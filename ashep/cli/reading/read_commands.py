@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ashep.cli import output
-from ashep.cli.context import config_of, now, picture, read_state
+from ashep.cli.context import config_of, current_time, picture, read_state
 from ashep.cli.reading.options import Issue, Json, Option, Since
 from ashep.core.policy.isolation_notice import unsaid
 from ashep.errors import AshepError, TrackerMissing, UsageError
@@ -65,7 +65,7 @@ def status(
     if at is not None:
         if watch or everything:
             raise UsageError("--at goes with neither --watch nor --all")
-        return _then(state, _moment("--at", at), as_json=as_json)
+        return _print_past(state, _moment("--at", at), as_json=as_json)
     if watch:
         if as_json or everything:
             raise UsageError("--watch goes with neither --json nor --all")
@@ -92,16 +92,16 @@ def status(
         output.say(how)
     outages = (
         *standing.repository(told),
-        *standing.edits(told, now()),
-        *standing.runners(told, now()),
+        *standing.edits(told, current_time()),
+        *standing.runners(told, current_time()),
         *standing.servers(told),
-        *standing.outages(told, now()),
-        *standing.quotas(told, now()),
-        *standing.trees(told, now()),
+        *standing.outages(told, current_time()),
+        *standing.quotas(told, current_time()),
+        *standing.trees(told, current_time()),
         *standing.records(told, local),
     )
-    output.say_lines((*outages, *standing.limits(told, now()), *standing.untold(told, now())))
-    output.table(standing.COLUMNS, standing.table(told["issues"], now(), everything=everything))
+    output.say_lines((*outages, *standing.limits(told, current_time()), *standing.untold(told, current_time())))
+    output.table(standing.COLUMNS, standing.table(told["issues"], current_time(), everything=everything))
     return TrackerMissing.exit_code if lacks else 0
 
 
@@ -149,12 +149,12 @@ def _lacks_tracker(state: Path) -> bool:
     return False
 
 
-def _then(state: Path, moment: datetime, *, as_json: bool) -> int:
+def _print_past(state: Path, moment: datetime, *, as_json: bool) -> int:
     from ashep.store.playback import then as back  # what follows takes long to import
     from ashep.views import point_in_time, policies
 
-    with output.ProgressLine("folded") as progress, back(state, min(moment, now()), tell=progress) as found:
-        told = point_in_time.told(found, min(moment, now()), policies.PastPolicyGraphs())
+    with output.ProgressLine("folded") as progress, back(state, min(moment, current_time()), tell=progress) as found:
+        told = point_in_time.told(found, min(moment, current_time()), policies.PastPolicyGraphs())
     if as_json:
         output.data(told)
         return 0
@@ -180,7 +180,7 @@ def runs(
     if as_json:
         output.data(told)
     else:
-        output.table(attempts.COLUMNS, attempts.table(told, now()))
+        output.table(attempts.COLUMNS, attempts.table(told, current_time()))
     return 0
 
 
@@ -270,7 +270,7 @@ def _since(text: str) -> str:
 
 def _moment(option: str, text: str) -> datetime:
     try:
-        return moment(text, now())
+        return moment(text, current_time())
     except (ValueError, OverflowError) as error:
         remedy = "give a time (18:00), a span (90m, 12h, 7d), a date (2026-01-31) or both (2026-01-31T18:00)"
         raise UsageError(f"{option} {text}: {remedy}") from error
@@ -290,7 +290,7 @@ def report(
     """
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other: give one of them")
-    start, at = _since(since) if since is not None else None, now()
+    start, at = _since(since) if since is not None else None, current_time()
     with picture(state := read_state(project)) as seen:
         start = start or reported.default_since(seen.database, at)
         told = reported.report(seen.database, start, at, head(state / "journal"))

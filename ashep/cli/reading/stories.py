@@ -24,7 +24,7 @@ COLUMNS = ("STORY", "STATUS", "STATE", "TASKS", "OPEN", "ISSUE", "TITLE")
 Tracker = Annotated[bool, typer.Option("--tracker", help="Ask the tracker for the issues of stories, too.")]
 
 
-def _there(context: typer.Context, *, tracker: bool = False, paths: Sequence[Path] = ()) -> Stories:
+def _find_stories(context: typer.Context, *, tracker: bool = False, paths: Sequence[Path] = ()) -> Stories:
     """Look; the issues are those that the daemon knows, unless the tracker is asked."""
     seen = look(context.obj or Path.cwd(), paths)
     state = find_project(context.obj) / FOLDER / "state"
@@ -36,10 +36,10 @@ def _there(context: typer.Context, *, tracker: bool = False, paths: Sequence[Pat
 
         project = configured(project_of(context)).parent
         return beside_issues(seen, anyio.run(issues_of, project, settings_in(project / FOLDER)))
-    return seen if paths else beside_issues(seen, known(state))
+    return seen if paths else beside_issues(seen, read_known_issues(state))
 
 
-def known(state: Path) -> dict[str, tuple[str, bool]]:
+def read_known_issues(state: Path) -> dict[str, tuple[str, bool]]:
     """Give the issues of stories that the daemon knows, by path, each with whether it is closed."""
     if not state.is_dir():
         return {}
@@ -54,7 +54,7 @@ def known(state: Path) -> dict[str, tuple[str, bool]]:
     return {label.removeprefix(prefix): (row["issue"], row["state"] == "closed") for row, label in labelled}
 
 
-def _kept(seen: Stories) -> list[FoundStory]:
+def _get_kept(seen: Stories) -> list[FoundStory]:
     return [one for one in seen.found if one.kept]
 
 
@@ -64,12 +64,12 @@ def list_stories(context: typer.Context, tracker: Tracker = False, as_json: Json
 
     Those that `stories.yaml` or the epics plan, and that have no file, come last.
     """
-    seen = _there(context, tracker=tracker)
+    seen = _find_stories(context, tracker=tracker)
     if as_json:
-        output.data([*(told(one) for one in _kept(seen)), *(planned_told(path, one) for path, one in seen.planned)])
+        output.data([*(told(one) for one in _get_kept(seen)), *(planned_told(path, one) for path, one in seen.planned)])
         return
     planned = [(one.id, "-", "planned", "-", "-", "-", one.title) for _, one in seen.planned]
-    output.table(COLUMNS, [*(_row(one) for one in _kept(seen)), *planned])
+    output.table(COLUMNS, [*(_row(one) for one in _get_kept(seen)), *planned])
 
 
 def _row(found: FoundStory) -> tuple[str, ...]:
@@ -90,14 +90,14 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what a story's file says, each with its line."""
-    found = _there(context).named(story)
+    found = _find_stories(context).named(story)
     if as_json:
         output.data(told(found))
         return
-    output.say_lines(_shown(found))
+    output.say_lines(_describe_story(found))
 
 
-def _shown(found: FoundStory) -> Iterator[str]:
+def _describe_story(found: FoundStory) -> Iterator[str]:
     story = found.story
     assert story is not None  # what cannot be read has no name to be found by
     yield f"{story.id or story.key}: {story.title or ''}".rstrip(": ")
@@ -126,8 +126,8 @@ def _shown(found: FoundStory) -> Iterator[str]:
 @stories.command(epilog=example("ashep story status", "ashep story status --json"))
 def status(context: typer.Context, tracker: Tracker = False, as_json: Json = False) -> None:
     """Say how many stories are in which state, and what contradicts what: file, sprint status and issue."""
-    seen = _there(context, tracker=tracker)
-    counts = Counter("unreadable" if one.story is None else one.story.state for one in _kept(seen))
+    seen = _find_stories(context, tracker=tracker)
+    counts = Counter("unreadable" if one.story is None else one.story.state for one in _get_kept(seen))
     if as_json:
         issues = {one.path: one.issue[0] for one in seen.found if one.issue}
         problems = [
@@ -161,12 +161,12 @@ def check(
     It works outside of projects, too, without --tracker. Exit code 1: something contradicts something else.
     """
     given = paths or ()
-    seen = _there(context, tracker=True, paths=given) if tracker else look(context.obj or Path.cwd(), given)
+    seen = _find_stories(context, tracker=True, paths=given) if tracker else look(context.obj or Path.cwd(), given)
     if as_json:
         output.data([told(one) for one in seen.found])
     else:
         _say_problems(seen)
-        kept = _kept(seen)
+        kept = _get_kept(seen)
         output.say(f"{len(kept)} {'story' if len(kept) == 1 else 'stories'} of {len(seen.found)} files read")
     if seen.disagrees:
         raise typer.Exit(1)
@@ -174,7 +174,7 @@ def check(
 
 def _all_problems(seen: Stories) -> Iterator[tuple[str, StoryProblem]]:
     yield from seen.problems
-    for one in _kept(seen):
+    for one in _get_kept(seen):
         yield from ((one.path, problem) for problem in one.problems)
         if one.story is not None and one.story.why not in ("", *(problem.said for problem in one.problems)):
             yield one.path, StoryProblem(one.story.status.line if one.story.status else 1, one.story.why)

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ashep.cli import output
-from ashep.cli.context import now, picture
+from ashep.cli.context import current_time, picture
 from ashep.errors import AshepError, UsageError
 from ashep.store.read_model import ReadModel, daemon_of, disk_of
 from ashep.views import Data, status
@@ -33,8 +33,9 @@ def watch(state: Path) -> int:
     """Show where everything stands until Ctrl-C. Raises `UsageError` where there is no terminal to show it on."""
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("--watch needs a terminal; `ashep status` says once how everything stands")
+    seen_before = WatchedStatus()
     with picture(state) as seen:  # what is to be drawn first, with words about it, is drawn before the screen is taken
-        seen_before = WatchedStatus(seen)
+        seen_before.look(seen, state)
     signs = Signs(state)
     console = Console(no_color=not output.colours(), highlight=False, emoji=False)
     with (
@@ -58,21 +59,15 @@ def watch(state: Path) -> int:
 class WatchedStatus:
     """What the picture shows, read again only where the journal went on."""
 
-    def __init__(self, seen: ReadModel) -> None:
-        self._key: object = None
-        self.error = ""
-        self._take(seen)
+    _key: object = None
 
     def look(self, seen: ReadModel, state: Path) -> None:
         """Look whether it changed."""
         key = (status.read_model_position(seen.database), seen.daemon, seen.behind)
         if key != self._key:
-            self._take(seen, disk_of(state))
+            self.told = status.status(seen.database, {**daemon_of(seen), "disk": disk_of(state)})
+            self.runs = status.under_way(seen.database)
             self._key = key
-
-    def _take(self, seen: ReadModel, disk: Literal["ok", "low"] = "ok") -> None:
-        self.told = status.status(seen.database, {**daemon_of(seen), "disk": disk})
-        self.runs = status.under_way(seen.database)
 
 
 class Signs:
@@ -104,7 +99,7 @@ class Signs:
 
 def page(seen: WatchedStatus, signs: dict[str, Data], height: int) -> RenderableType:
     """Give what fits into so many lines, what waits for a person first."""
-    at, told = now(), seen.told
+    at, told = current_time(), seen.told
     lines: list[RenderableType] = [_line(status.headline(told, local), "bold")]
     if paused := status.paused(told, local):
         lines.append(_line(paused, "bold yellow"))

@@ -14,7 +14,7 @@ from ashep.actions import answers
 from ashep.actions.runners.kinds import kind_of_session
 from ashep.cli import output
 from ashep.cli.commands import Issue, Message, app, example, project_of
-from ashep.cli.context import configured, now, picture
+from ashep.cli.context import configured, current_time, picture
 from ashep.config import load, settings_in
 from ashep.core.policy.settings import Labels
 from ashep.errors import AshepError, DiskFailed, JournalDamaged
@@ -46,7 +46,7 @@ def approve(
     """
     folder = configured(project_of(context))
     if signed:
-        message = anyio.run(answers.sign_approval, folder, issue, message, key, now(), output.say)
+        message = anyio.run(answers.sign_approval, folder, issue, message, key, current_time(), output.say)
     else:
         answers.refuse_unsigned(settings_in(folder), issue)
     _answer(context, issue, message, instead, approved=True)
@@ -65,7 +65,7 @@ def reject(context: typer.Context, issue: Issue, message: Message = None, instea
 
 def _answer(context: typer.Context, issue: str, message: str | None, instead: bool, *, approved: bool) -> None:
     project, what = project_of(context), "approved" if approved else "changes requested"
-    write = partial(answers.answer, issue=issue, approved=approved, comment=message, at=now(), instead=instead)
+    write = partial(answers.answer, issue=issue, approved=approved, comment=message, at=current_time(), instead=instead)
     _answered(project, issue, what, write)
 
 
@@ -97,7 +97,7 @@ def answer(
     stands = _account(project, issue)
     question = stands["question"] if stands is not None else None
     leads_back = question is not None and question["kind"] == "input"
-    write = partial(answers.say, issue=issue, text=words, at=now(), instead=instead, leads_back=leads_back)
+    write = partial(answers.say, issue=issue, text=words, at=current_time(), instead=instead, leads_back=leads_back)
     _answered(project, issue, "answered", write)
 
 
@@ -117,7 +117,7 @@ def retry(
         answers.check_phase(phase, {one.name for policy in chosen for one in policy.phases})
     held = stands is not None and stands["state"] == "not_eligible"
     name, _ = _as_person(
-        project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=now())
+        project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=current_time())
     )
     output.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
 
@@ -132,7 +132,7 @@ def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
     project = project_of(context)
 
     async def write(tracker: Tracker, labels: Labels) -> None:
-        if not await answers.take(tracker, labels, issue, comment=message, at=now()):
+        if not await answers.take(tracker, labels, issue, comment=message, at=current_time()):
             output.note(f"{issue} was taken already")
 
     name, _ = _as_person(project, write)
@@ -148,7 +148,7 @@ def release(context: typer.Context, issue: Issue, message: Message = None) -> No
     phase looks at what the person did.
     """
     project = project_of(context)
-    name, _ = _as_person(project, partial(answers.release, issue=issue, comment=message, at=now()))
+    name, _ = _as_person(project, partial(answers.release, issue=issue, comment=message, at=current_time()))
     output.say(f"{issue}: goes on, as {name} asked. {_what_next(project)}")
 
 

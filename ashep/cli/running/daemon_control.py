@@ -12,7 +12,7 @@ from ashep.actions.answers import person
 from ashep.adapters.system.control_socket import NotListening, ask
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example, group, project_of
-from ashep.cli.context import configured, now
+from ashep.cli.context import configured, current_time
 from ashep.config import settings_in
 from ashep.core.policy.base_types import parse_duration
 from ashep.errors import AshepError, UsageError
@@ -68,7 +68,7 @@ def pause(
 
     Without --for or --until it lasts until `ashep resume`, also over a restart.
     """
-    end = _end(last, until, now().astimezone())
+    end = _end(last, until, current_time().astimezone())
     told = _pause(context, end, message, provider=provider)
     what = f"{provider} is paused" if provider else "paused"
     output.say(f"{what} {f'until {end:%Y-%m-%d %H:%M}' if end else 'until `ashep resume`'}: no run starts")
@@ -79,7 +79,7 @@ def pause(
 @app.command(epilog=example("ashep resume", "ashep resume --provider anthropic"))
 def resume(context: typer.Context, provider: Provider = None, message: Why = "") -> None:
     """Go on: end every pause, those of quiet hours until they begin again; or only a provider's."""
-    told = _asked(context, {"do": "resume", "why": message, "provider": provider})
+    told = _ask_daemon(context, {"do": "resume", "why": message, "provider": provider})
     for one in told["ended"]:
         output.say(f"ended: {one}")
     for one in told["pauses"]:
@@ -94,14 +94,14 @@ def drain(context: typer.Context, last: For = None, until: Until = None, message
 
     Nothing else is stopped: after it the daemon waits, paused, for `ashep resume` or `ashep stop`.
     """
-    told = _pause(context, _end(last, until, now().astimezone()), message, drain=True)
+    told = _pause(context, _end(last, until, current_time().astimezone()), message, drain=True)
     shown = None
     while told["runs"]:
         if told["runs"] != shown:
             shown = told["runs"]
             output.progress(f"still under way: {', '.join(shown)}")
         time.sleep(_LOOK)  # noqa: TID251 - a command for people, outside of everything that is replayed
-        told = _asked(context, {"do": "ask"})
+        told = _ask_daemon(context, {"do": "ask"})
         if not told["paused"]:
             raise AshepError("the pause is over before the last run was: runs start again")
     output.say("drained: nothing runs")
@@ -113,7 +113,7 @@ def cancel(
     target: Annotated[str, typer.Argument(metavar="ISSUE|RUN", help="The issue's id, or a run's.")],
 ) -> None:
     """Stop what is done for an issue: its run is aborted, and the issue parks. `ashep retry` starts it afresh."""
-    told = _asked(context, {"do": "cancel", "target": target})
+    told = _ask_daemon(context, {"do": "cancel", "target": target})
     output.say(f"{told['issue']}: cancelled and parked; `ashep retry {told['issue']}` starts it afresh")
     if told["run"]:
         stopped = "its session is at rest" if told["stopped"] else "its session is still being stopped"
@@ -121,7 +121,7 @@ def cancel(
 
 
 def _pause(context: typer.Context, end: datetime | None, why: str, **more: Any) -> dict[str, Any]:
-    return _asked(context, {"do": "pause", "until": end and end.isoformat(), "why": why, **more})
+    return _ask_daemon(context, {"do": "pause", "until": end and end.isoformat(), "why": why, **more})
 
 
 def _end(last: str | None, until: str | None, at: datetime) -> datetime | None:
@@ -150,7 +150,7 @@ def _moment(text: str, at: datetime) -> datetime:
         raise UsageError(f"--until {text}: expected 07:00 or 2026-03-01T07:00") from error
 
 
-def _asked(context: typer.Context, request: dict[str, Any]) -> dict[str, Any]:
+def _ask_daemon(context: typer.Context, request: dict[str, Any]) -> dict[str, Any]:
     """Ask the daemon, in this person's name; `AshepError` where none runs, or it refuses."""
     project = project_of(context)
     state = configured(project) / "state"

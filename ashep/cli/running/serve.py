@@ -12,7 +12,7 @@ import typer
 from ashep.actions.answers import answering
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
-from ashep.cli.context import configured, now
+from ashep.cli.context import configured, current_time
 from ashep.config import settings_in
 from ashep.core.policy.page_settings import parse_origin
 from ashep.errors import UsageError
@@ -93,7 +93,7 @@ def ui(
     project = project_of(context)
     folder = configured(project)
     if listed or revoke is not None:
-        _devices(login_links.devices(folder / "state", revoke, now), as_json=as_json)
+        _devices(login_links.devices(folder / "state", revoke, current_time), as_json=as_json)
         return
     if origin is not None and not pairs:
         raise UsageError("--origin: only a device that is paired comes by it; give --pair, too")
@@ -102,7 +102,11 @@ def ui(
 
     def show(link: str) -> None:
         if pairs:
-            output.progress(_drawn(link))
+            import segno  # for this alone
+
+            drawn = io.StringIO()
+            segno.make(link, micro=False).terminal(drawn, compact=True)
+            output.progress(drawn.getvalue().rstrip("\n"))
         output.progress(link)
         if shows:
             webbrowser.open(link)
@@ -119,14 +123,6 @@ def ui(
         raise UsageError(login_links.NO_ORIGIN)
     wanted = ListenOptions(host, port, None, socket, origins)
     listen(project, folder, settings, wanted, output.note, Person(person, show, pairs, origin))
-
-
-def _drawn(link: str) -> str:
-    import segno  # for this alone
-
-    drawn = io.StringIO()
-    segno.make(link, micro=False).terminal(drawn, compact=True)
-    return drawn.getvalue().rstrip("\n")
 
 
 def _devices(told: dict[str, Any], *, as_json: bool) -> None:

@@ -50,11 +50,15 @@ def sync(
     What a person changed in the tracker stays, and is told. Stories that are done and have no issue get none, unless
     they are named; those that are planned get one once they have a file.
     """
-    done = _synced(context, names or [], None, dry=dry_run)
-    if as_json:
-        output.data(_as_json(done))
-        return
+    done = _sync_stories(context, names or [], None, dry=dry_run)
     paths = {issue: path for path, issue in done.plan.issues.items()}
+    if as_json:
+        made = [{"issue": one.id, "path": paths.get(one.id), "title": one.words.title} for one in done.plan.made]
+        changed = [{"issue": one.id, "path": one.path} for one in done.plan.changed]
+        told = [{"path": one.path, "says": one.says, "refuses": one.refuses} for one in done.told]
+        output.data({"created": made, "changed": changed, "told": told, "issues": done.plan.issues,
+                     "done": done.plan.finished, "planned": [one.id for _, one in done.stories.planned]})  # fmt: skip
+        return
     would = "would be " if dry_run else ""
     for one in (*done.plan.made, *done.plan.changed):
         what = f"{would}created" if isinstance(one, IssueToCreate) else f"{would}brought up to date"
@@ -84,7 +88,7 @@ def run(
     if load(configured(project_of(context))).settings.worker.workspace == "shared":
         lacking = "stories are worked on in work trees of their own: set worker.workspace: place in config.yaml"
         raise UsageError(lacking)
-    done = _synced(context, names or [], epic)
+    done = _sync_stories(context, names or [], epic)
     state = configured(project_of(context)) / "state"
     refused = {one.path: one.says for one in done.told if one.refuses}
     chosen = [_Chosen(one, done.plan.issues.get(one.path), refused.get(one.path)) for one in done.chosen]
@@ -127,30 +131,21 @@ class _Chosen:
         return {"id": self.name, "path": self.found.path, "issue": self.issue, "state": state, "why": why}
 
 
-def _synced(context: typer.Context, names: list[str], epic: str | None, *, dry: bool = False) -> Mirrored:
+def _sync_stories(context: typer.Context, names: list[str], epic: str | None, *, dry: bool = False) -> Mirrored:
     project = project_of(context)
     configuration = load(configured(project))
     known = configuration.policies.policies
 
-    async def written() -> Mirrored:
+    async def write_issues() -> Mirrored:
         name = await person(project, configuration.settings, os.environ)
         return await mirror_of(project, configuration.settings, name, known).sync(names, epic, dry=dry, finished=True)
 
-    return anyio.run(written)
+    return anyio.run(write_issues)
 
 
 def _say_told(told: tuple[StoryWarning, ...]) -> None:
     for one in told:
         output.say_finding("error" if one.refuses else "warning", output.one_line(f"{one.path}: {one.says}"))
-
-
-def _as_json(done: Mirrored) -> dict[str, Any]:
-    paths = {issue: path for path, issue in done.plan.issues.items()}
-    made = [{"issue": one.id, "path": paths.get(one.id), "title": one.words.title} for one in done.plan.made]
-    changed = [{"issue": one.id, "path": one.path} for one in done.plan.changed]
-    told = [{"path": one.path, "says": one.says, "refuses": one.refuses} for one in done.told]
-    return {"created": made, "changed": changed, "told": told, "issues": done.plan.issues, "done": done.plan.finished,
-            "planned": [one.id for _, one in done.stories.planned]}  # fmt: skip
 
 
 # --- until they end -----------------------------------------------------------------------------------------------

@@ -54,7 +54,12 @@ def verify(
     if as_json:
         output.data(found.as_json(outputs))
     else:
-        _say(found, outputs)
+        output.say_painted((f"{found.issue}:", None), (found.status, _COLOURS[found.status]), (found.counts, None))
+        output.say_lines(found.about)
+        output.table(COLUMNS, found.rows)
+        output.say_lines(found.printed(outputs))
+        if found.verification.isolated is False:
+            output.note("the checks ran without a sandbox: see `ashep install`")
     raise typer.Exit(CODES[found.status])
 
 
@@ -71,12 +76,3 @@ def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None
 
     with tempfile.TemporaryDirectory(prefix="ashep-verify-", ignore_cleanup_errors=True) as scratch:
         return anyio.run(run, Path(scratch))
-
-
-def _say(found: CheckReport, outputs: Outputs) -> None:
-    output.say_painted((f"{found.issue}:", None), (found.status, _COLOURS[found.status]), (found.counts, None))
-    output.say_lines(found.about)
-    output.table(COLUMNS, found.rows)
-    output.say_lines(found.printed(outputs))
-    if found.verification.isolated is False:
-        output.note("the checks ran without a sandbox: see `ashep install`")

@@ -12,7 +12,7 @@ import typer
 
 from ashep.cli import output
 from ashep.cli.commands import app, example, project_of
-from ashep.cli.context import configured, now
+from ashep.cli.context import configured, current_time
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import holder, refuse_held
 from ashep.views.status import WORKPLACE
@@ -70,7 +70,7 @@ def work(
 
 def progress(line: str) -> None:
     """Print a line of the story, with the time."""
-    output.progress(f"{now().astimezone():%H:%M:%S} {line}")
+    output.progress(f"{current_time().astimezone():%H:%M:%S} {line}")
 
 
 def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:

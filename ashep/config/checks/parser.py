@@ -275,16 +275,7 @@ def _check(node: Node, found: list[YamlProblem], types: Collection[str] | None, 
         found.append(kind.problem("unknown-type", unknown_type(kind.value, types)))
         return None
     built_in = language.CHECK_TYPES.get(kind.value)
-    return _read_check(node, built_in.model if built_in else language.OwnCheck, found, wrong)
-
-
-def unknown_type(name: str, types: Collection[str]) -> str:
-    """Say that there is no type of checks of this name."""
-    words = f"unknown type {shorten(repr(name))}{nearest(name, (*language.CHECK_TYPES, *types))}"
-    return f"{words}; a type of your own is registered by `verification.types` in config.yaml"
-
-
-def _read_check(node: Node, model: type[BaseModel], found: list[YamlProblem], wrong: Wrong) -> BaseModel | None:
+    model = built_in.model if built_in else language.OwnCheck
     try:
         # JSON's strict mode takes lists for tuples and words for durations, and converts nothing else
         check = model.model_validate_json(json.dumps(node.plain()))
@@ -294,6 +285,12 @@ def _read_check(node: Node, model: type[BaseModel], found: list[YamlProblem], wr
     if isinstance(check, language.CodePatternCheck) and (said := wrong(check.verify.pattern)):
         found.append(node.locate(["verify", "pattern"]).problem("wrong-value", f"not a regular expression: {said}"))
     return check
+
+
+def unknown_type(name: str, types: Collection[str]) -> str:
+    """Say that there is no type of checks of this name."""
+    words = f"unknown type {shorten(repr(name))}{nearest(name, (*language.CHECK_TYPES, *types))}"
+    return f"{words}; a type of your own is registered by `verification.types` in config.yaml"
 
 
 def _refuse_twins(checks: list[Node], found: list[YamlProblem]) -> None:

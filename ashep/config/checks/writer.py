@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ashep.config.checks.parser import KEY, Block, ParsedCriteria, Wrong, examine, fenced, read_block, wrong_pattern
+from ashep.config.checks.parser import KEY, Block, Wrong, examine, fenced, read_block, wrong_pattern
 from ashep.config.findings import ConfigErrors, Finding
 from ashep.core.policy.checks import Criteria, hash_of
 
@@ -49,7 +49,14 @@ def put(acceptance: str, given: WrittenChecks, where: str, types: Collection[str
     Raises `ConfigErrors` where it is not clear what is to be replaced: there are several blocks, or one without an end.
     """
     reading = examine(acceptance, where, types, _read_before)
-    _refuse_unclear(reading, acceptance)
+    unclear = [finding for finding in reading.findings if finding.code == "several-blocks"]
+    unclear += [
+        Finding("open-block", reading.where, block.first, None, "a block begins here and does not end; close it first")
+        for block in fenced(acceptance)
+        if block.last is None
+    ]
+    if unclear:
+        raise ConfigErrors(unclear)
     if reading.blocks:
         old = reading.blocks[0]
         lines = acceptance.split("\n")
@@ -62,17 +69,6 @@ def put(acceptance: str, given: WrittenChecks, where: str, types: Collection[str
     assert read.criteria is not None, "what was read from its file is read in the text, too"
     assert hash_of(read.criteria) == hash_of(given.criteria), "and it says the same there"
     return new
-
-
-def _refuse_unclear(reading: ParsedCriteria, acceptance: str) -> None:
-    unclear = [finding for finding in reading.findings if finding.code == "several-blocks"]
-    unclear += [
-        Finding("open-block", reading.where, block.first, None, "a block begins here and does not end; close it first")
-        for block in fenced(acceptance)
-        if block.last is None
-    ]
-    if unclear:
-        raise ConfigErrors(unclear)
 
 
 def _fenced(given: WrittenChecks, indent: str) -> list[str]:

@@ -11,7 +11,7 @@ from anyio.abc import Process
 from ashep.core.state.run import runner_of
 from ashep.errors import AshepError
 from ashep.extras.demo.project import DemoProject
-from ashep.extras.demo.state_dir import ModelUse, asked, journal
+from ashep.extras.demo.state_dir import ModelUse, journal, read_model_uses
 
 CLAUDE = "claude"
 """The name of the second runner."""
@@ -45,7 +45,7 @@ async def kill(stage: DemoProject, process: Process, say: Callable[[str], None])
     """Kill the daemon as soon as the model was asked in a turn of Claude Code for each issue; return the last run."""
     runs = list[str]()
     while len({run.partition("/")[0] for run in runs}) < len(stage.piece.issues):
-        runs = [run for run in await to_thread.run_sync(asked, stage.folder) if _writes(run)]
+        runs = [run for run in await to_thread.run_sync(read_model_uses, stage.folder) if _writes(run)]
         if process.returncode is not None:
             assert process.stdout is not None
             said = b"".join([part async for part in process.stdout]).decode(errors="replace").strip()

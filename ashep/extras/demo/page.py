@@ -29,20 +29,19 @@ from ashep.api.openapi import ApiServices
 from ashep.api.server import listen, server_of
 from ashep.api.sessions import Sessions
 from ashep.api.static import MISSING, built
-from ashep.core.policy.settings import Settings
 from ashep.core.state.branches import branch_of
-from ashep.core.state.world import World
 from ashep.daemon.control import Control
 from ashep.daemon.daemon import RunningDaemon, Say, WorkOptions, daemon, narrator
+from ashep.daemon.shepherd import Picture
 from ashep.errors import AshepError
 from ashep.extras.demo.scenario import ISSUES
 from ashep.extras.demo.scripted_model import outcome_text
-from ashep.extras.demo.simulated import BOUND, FOLDER, PERSON, Scene, begun
+from ashep.extras.demo.simulated import BOUND, FOLDER, PERSON, Scene, begin_project
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
 from ashep.extras.simulation.memory.runner import Play, Prompted
 from ashep.extras.simulation.virtual_time import VIRTUAL, VirtualLoop, open_now, wait_for_threads
 from ashep.journal.lock import Lock
-from ashep.ports.tracker import IssueText, Tracker
+from ashep.ports.tracker import IssueText
 from ashep.store.projector import Follower
 
 AGO = timedelta(hours=3)
@@ -109,15 +108,12 @@ def look_in(project: Path, say: Say, enter: Callable[[str], None]) -> int:
 
 async def _play(project: Path, say: Say, enter: Callable[[str], None]) -> int:
     wait_for_threads()
-    night, configuration, state = Night(AGO), begun(project), project / FOLDER / "state"
+    night, configuration, state = Night(AGO), begin_project(project), project / FOLDER / "state"
     with Lock.acquire(state, night.clock.now()), closing(open_now(state, night.clock.now())) as journal:
         follower, info = Follower(state, journal, say), await night.tracker.check()
-
-        def draw(_: object, world: World) -> None:
-            follower.offer(journal.position, world)
-
+        pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]
         async with (
-            daemon(night.parts(project), configuration, journal, WorkOptions(), [draw, narrator(say)]) as running,
+            daemon(night.parts(project), configuration, journal, WorkOptions(), pictures) as running,
             anyio.create_task_group() as group,
         ):
             group.start_soon(running.worker.run, info)
@@ -144,7 +140,7 @@ async def beforehand(night: Night, running: RunningDaemon) -> None:
     """Play the story, and some issues up to where they wait for a person."""
     async with anyio.create_task_group() as people:
         people.start_soon(night.person, silent)
-        while not await night.over():
+        while not await night.is_over():
             await running.shepherd.changed()
         people.cancel_scope.cancel()
     for _ in range(BEFORE):
@@ -160,11 +156,8 @@ async def _served(project: Path, night: Night, say: Say, enter: Callable[[str], 
     places = AllowedRepositories(project, (), project / "fetched")
     verifying = MemoryAnnotations(night.tracker), MemoryVerifier(night.trees)
     pictures = QueryHandlers(folder, clock.now, say)
-
-    def tracker_of(_project: Path, _settings: Settings, person: str) -> Tracker:
-        return night.tracker.as_actor(person)
-
-    live, acts = Live(pictures), ActionHandlers(pictures, clock.now, tracker_of)
+    acts = ActionHandlers(pictures, clock.now, lambda _project, _settings, person: night.tracker.as_actor(person))
+    live = Live(pictures)
     service = ApiServices(Tickets(tracker, *verifying, outputs, places, clock.now), pictures, acts, live, sessions)
     server, listener = server_of(application(service, say, built())), listen("127.0.0.1", 0)
     with closing(listener), anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

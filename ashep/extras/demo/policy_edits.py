@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,6 +12,7 @@ from ashep.config.presets import preset
 from ashep.extras.demo.progress import STILL
 from ashep.extras.demo.project import PERSON, DemoProject
 from ashep.extras.demo.state_dir import journal
+from ashep.journal.durable_io import replace
 
 UNSOUND = ("pass: human_review", "pass: implement")
 """Nothing would lead on from the three agents any more."""
@@ -38,31 +38,25 @@ async def edit(stage: DemoProject, edits: Edits, line: Callable[[str], None]) ->
     edits.begun = True
     file = stage.project / ".agent-shepherd" / "policies.yaml"
     good = preset("standard").replace(*SOUND, 1)
-    await _written(file, good.replace(*UNSOUND, 1))
+    await to_thread.run_sync(replace, file, good.replace(*UNSOUND, 1).encode())
     line(f"$ edit policies.yaml   ({PERSON} lets arbitrate lead to implement, whatever it says)")
-    seen = await _shown(stage, lambda told: told is not None)
+    seen = await _wait_for_edit(stage, lambda told: told is not None)
     if seen is not None:
         edits.refused = str(seen["problems"][0])
         line(f"ashep status: not in force: {edits.refused}")
-    await _written(file, good)
+    await to_thread.run_sync(replace, file, good.encode())
     line(f"$ edit policies.yaml   ({PERSON} takes that back, and has questions reminded of each day)")
-    edits.mended = await _shown(stage, lambda told: told is None) is None
+    edits.mended = await _wait_for_edit(stage, lambda told: told is None) is None
 
 
 async def restore(stage: DemoProject) -> None:
     """Take an unsound edit back in which a demonstration was killed: `ashep work` would not begin with it."""
     file = stage.project / ".agent-shepherd" / "policies.yaml"
     if UNSOUND[1] in await to_thread.run_sync(file.read_text):
-        await _written(file, preset("standard"))
+        await to_thread.run_sync(replace, file, preset("standard").encode())
 
 
-async def _written(file: Path, text: str) -> None:
-    draft = file.with_name(f".{file.name}.new")
-    await to_thread.run_sync(draft.write_text, text)
-    await to_thread.run_sync(draft.replace, file)
-
-
-async def _shown(stage: DemoProject, ended: Callable[[dict[str, Any] | None], bool]) -> dict[str, Any] | None:
+async def _wait_for_edit(stage: DemoProject, ended: Callable[[dict[str, Any] | None], bool]) -> dict[str, Any] | None:
     """Ask `ashep status` until it says so, or nothing new comes for too long; give what it said last."""
     told: dict[str, Any] | None = None
     with anyio.move_on_after(STILL):

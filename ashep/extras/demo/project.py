@@ -42,7 +42,7 @@ class DemoProject:
     piece: Scenario = CALC
 
     @staticmethod
-    def at(folder: Path, piece: Scenario = CALC, *, claude: bool = False) -> "DemoProject":
+    def open_folder(folder: Path, piece: Scenario = CALC, *, claude: bool = False) -> "DemoProject":
         """Find the programs, Claude Code among them where it is to work; raises `ProgramMissing`."""
         found = {name: programs.find(name) for name in ("git", "bd", "opencode")}
         bd = found["bd"]

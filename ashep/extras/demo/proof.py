@@ -15,13 +15,13 @@ from ashep.extras.demo.policy_edits import Edits, in_force
 from ashep.extras.demo.progress import STILL
 from ashep.extras.demo.project import DemoProject, ashep
 from ashep.extras.demo.scenario import BASE, ISSUES, SHOWN, merge_asked
-from ashep.extras.demo.state_dir import DemoState, ModelUse, asked, journal
+from ashep.extras.demo.state_dir import DemoState, ModelUse, journal, read_model_uses
 
 Proof = tuple[str, bool]
 """What is to be true, in words, and whether it is."""
 
 
-def told(found: Iterable[Proof], say: Callable[[str], None]) -> int:
+def report_proofs(found: Iterable[Proof], say: Callable[[str], None]) -> int:
     """Say it, and give the exit code: 0 where all of it holds."""
     proofs = list(found)
     say("\nproof")
@@ -39,13 +39,16 @@ async def proofs(stage: DemoProject, kept: DemoState, edits: Edits, why: str) ->
     issues = await stage.issues()
     closed = sum(issue["status"] == "closed" for issue in issues)
     before, after = not kept.failed_before, await stage.test()
-    seen = await to_thread.run_sync(asked, stage.folder)
+    seen = await to_thread.run_sync(read_model_uses, stage.folder)
     log = (await stage.run("git", "log", "--format=%(trailers:key=Ashep-Run,valueonly,separator=)")).split()
+    criterion = ISSUES[-1].checks[0]
+    fails = f"{criterion['id']} ({criterion['description']}): failed"
+    told = [run for run, one in seen.items() if "It does not hold:" in one.prompt and fails in one.prompt]
     found = [
         (f"closed in bd: {closed} of {len(issues)}", closed == len(ISSUES) == len(issues)),
         (f"the program's tests failed before and {'pass' if after else 'fail'} now on {BASE}", after and not before),
         await at_once(stage, len(ISSUES)),
-        _falls_short(seen),
+        (f"the check {criterion['id']} had failed, as {_and(told)} was told, which mended it", len(told) == 1),
         conflict(seen),
         await _merged(stage),
         await _evidence(stage, why),
@@ -60,7 +63,7 @@ async def proofs(stage: DemoProject, kept: DemoState, edits: Edits, why: str) ->
             (f"an unsound edit of the policy was refused: {clean(edits.refused)}", bool(edits.refused)),
             ("a sound edit came into force, while runs went on", edits.mended and adopted),
         ]
-    return [*found, await said(stage, "replay"), await said(stage, "audit")]
+    return [*found, await check(stage, "replay"), await check(stage, "audit")]
 
 
 def once(seen: Mapping[str, ModelUse]) -> Proof:
@@ -81,13 +84,6 @@ async def at_once(stage: DemoProject, count: int) -> Proof:
     trees = json.loads(await stage.ashep("trees", "list", "--json"))["trees"]
     words = f"{most} issues were worked on at once, in {len(trees)} places beside the user's own work tree"
     return words, len(trees) == most == count
-
-
-def _falls_short(seen: Mapping[str, ModelUse]) -> Proof:
-    check = ISSUES[-1].checks[0]
-    said = f"{check['id']} ({check['description']}): failed"
-    told = [run for run, one in seen.items() if "It does not hold:" in one.prompt and said in one.prompt]
-    return f"the check {check['id']} had failed, as {_and(told)} was told, which mended it", len(told) == 1
 
 
 def conflict(seen: Mapping[str, ModelUse]) -> Proof:
@@ -125,7 +121,7 @@ async def _evidence(stage: DemoProject, why: str) -> Proof:
     return words, holds and tree[:12] in why
 
 
-async def said(stage: DemoProject, *words: str) -> Proof:
+async def check(stage: DemoProject, *words: str) -> Proof:
     """The last line of one of ashep's own checks, and whether it ended well."""
     done = await programs.run(ashep(*words), cwd=stage.project, env=stage.environ, timeout=STILL)
     lines = (done.stdout or done.stderr).decode(errors="replace").strip().split("\n")

@@ -8,40 +8,11 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 Json = dict[str, Any]
 
 SESSION_HEADERS = ("x-session-id", "x-claude-code-session-id")
-
-
-class Wire(Protocol):
-    """One request, and the pieces of its answer, each as it goes over the line."""
-
-    asked: Json
-    """The request in the form of chat completions, with tools by OpenCode's names."""
-    ping: bytes
-    """A sign of life that says nothing."""
-
-    def begin(self, tokens: int) -> bytes:
-        """Begin an answer to so many tokens."""
-        ...
-
-    def text(self, piece: str) -> bytes:
-        """Say a piece of the text."""
-        ...
-
-    def call(self, name: str, tool: str, arguments: Mapping[str, object]) -> bytes:
-        """Call a tool; `name` is the call's."""
-        ...
-
-    def end(self, tokens: tuple[int, int], *, calls: bool, cut: bool = False) -> bytes:
-        """End the answer; `cut`: at its greatest length."""
-        ...
-
-    def error(self, status: int, message: str) -> Json:
-        """Give the body of an error."""
-        ...
 
 
 def text_of(content: object) -> str:
@@ -56,13 +27,15 @@ class Chat:
     """OpenCode's: chat completions of OpenAI's form, streamed."""
 
     ping = b": ping\n\n"
+    """A sign of life that says nothing."""
 
     def __init__(self, body: Json) -> None:
         self.asked = body
+        """The request in the form of chat completions, with tools by OpenCode's names."""
         self._calls = 0
 
     def begin(self, tokens: int) -> bytes:
-        """Nothing stands before the first piece."""
+        """Nothing stands before the first piece of an answer to so many tokens."""
         del tokens
         return b""
 
@@ -71,14 +44,14 @@ class Chat:
         return self._chunk({"role": "assistant", "content": piece})
 
     def call(self, name: str, tool: str, arguments: Mapping[str, object]) -> bytes:
-        """A whole call in one delta."""
+        """A whole call of a tool in one delta; `name` is the call's."""
         function = {"name": tool, "arguments": json.dumps(dict(arguments))}
         self._calls += 1
         call = {"index": self._calls - 1, "id": name, "type": "function", "function": function}
         return self._chunk({"tool_calls": [call]})
 
     def end(self, tokens: tuple[int, int], *, calls: bool, cut: bool = False) -> bytes:
-        """The reason, the usage, and the mark of the end."""
+        """The reason, the usage, and the mark of the end; `cut`: at the answer's greatest length."""
         usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
         finish = "length" if cut else "tool_calls" if calls else "stop"
         return self._chunk({}, finish=finish, usage=usage) + b"data: [DONE]\n\n"
@@ -172,6 +145,10 @@ class Messages:
         self._open = False
         self._blocks += 1
         return _event("content_block_stop", index=self._blocks - 1)
+
+
+Wire = Chat | Messages
+"""One request, and the pieces of its answer, each as it goes over the line."""
 
 
 def _ours(tool: Json) -> str:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from ashep.extras.demo.mixed_agents import configure, kill
 from ashep.extras.demo.policy_edits import Edits, edit, restore
 from ashep.extras.demo.progress import STILL, DemoProgress
 from ashep.extras.demo.project import PERSON, DemoProject, ashep
-from ashep.extras.demo.proof import proofs, told
+from ashep.extras.demo.proof import proofs, report_proofs
 from ashep.extras.demo.scenario import CALC, ISSUES, Scenario
 from ashep.extras.demo.simulated import simulate
 from ashep.extras.demo.state_dir import (
@@ -92,11 +92,11 @@ def demo(
 
 
 async def _real(folder: Path, agents: Agents, piece: Scenario, say: Say) -> int:
-    stage, codes = DemoProject.at(folder, piece, claude=agents == "mixed"), list[int]()
-    kept = await to_thread.run_sync(DemoState.of, folder, agents, piece.name)
+    stage, codes = DemoProject.open_folder(folder, piece, claude=agents == "mixed"), list[int]()
+    kept = await to_thread.run_sync(DemoState.load_or_begin, folder, agents, piece.name)
     stage = replace(stage, piece=STORIES if kept.piece == STORIES.name else CALC)
     if kept.agents == "mixed":
-        stage = DemoProject.at(folder, claude=True).asking(kept.url)
+        stage = DemoProject.open_folder(folder, claude=True).asking(kept.url)
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as group:
             scope = anyio.CancelScope()
@@ -133,7 +133,7 @@ async def _show(stage: DemoProject, kept: DemoState, say: Say) -> int:
         if kept.agents == "mixed" and not kept.killed:
             kept = replace(kept, killed=await kill(stage, await begin(), say))
             await to_thread.run_sync(kept.write, stage.folder)
-        await _watch(stage, await begin(), Console(), edits)
+        await _watch(stage, await begin(), edits)
         group.cancel_scope.cancel()
     shown = ""
     for words in stage.piece.shows:
@@ -141,8 +141,8 @@ async def _show(stage: DemoProject, kept: DemoState, say: Say) -> int:
         shown = (await stage.ashep(*words, check=False)).rstrip()
         say(shown)
     if stage.piece is STORIES:
-        return told(await proofs_of_stories(stage, kept), say)
-    return told(await proofs(stage, kept, edits, shown), say)
+        return report_proofs(await proofs_of_stories(stage, kept), say)
+    return report_proofs(await proofs(stage, kept, edits, shown), say)
 
 
 async def _end_where_still(stage: DemoProject) -> None:
@@ -202,8 +202,9 @@ async def _working(stage: DemoProject) -> AsyncGenerator[Callable[[], Awaitable[
 
 @dataclass(slots=True)
 class _Picture:
-    """What is shown while it works."""
+    """What is shown while it works: all of it on a terminal, else each line as it comes."""
 
+    console: Console
     issues: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=8))
 
@@ -219,57 +220,47 @@ class _Picture:
         words = (Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self.lines)
         return Group(table, Text(), *words)
 
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+        if not self.console.is_terminal:
+            self.console.print(Text(line), soft_wrap=True)
 
-async def _watch(stage: DemoProject, process: Process, console: Console, edits: Edits) -> None:
+
+async def _watch(stage: DemoProject, process: Process, edits: Edits) -> None:
     """Show what happens, and be the person, until every issue is closed; one edits the policy meanwhile.
 
     A piece that ends by itself has nobody next to it.
     """
-    picture = _Picture()
-    live = Live(picture, console=console, refresh_per_second=4) if console.is_terminal else None
+    picture = _Picture(Console())
+    live = Live(picture, console=picture.console, refresh_per_second=4)
     async with anyio.create_task_group() as group:
-        if live is not None:
-            live.start()
-        try:
-            group.start_soon(_follow, process, picture, None if live else console)
+        with live if picture.console.is_terminal else nullcontext():
+            group.start_soon(_follow, process, picture)
             while (
                 stage.piece.ends or not picture.issues or any(issue["status"] != "closed" for issue in picture.issues)
             ):
                 picture.issues = await stage.issues()
                 closed = {str(issue["id"]) for issue in picture.issues if issue["status"] == "closed"}
                 for issue in picture.issues:
-                    if _AFTER.get(str(issue["id"]), "") in ("", *closed):
-                        await _answer(stage, issue, picture, None if live else console)
+                    name, labels = str(issue["id"]), list[str](issue.get("labels") or [])
+                    asks = "needs:human_approval" in labels and "human:approved" not in labels
+                    if asks and _AFTER.get(name, "") in ("", *closed):
+                        await stage.person("label", "add", name, "human:approved", "--json")
+                        picture.say(f"$ bd label add {name} human:approved   ({PERSON} approves)")
                 if not edits.begun and closed and not stage.piece.ends:
-                    await edit(stage, edits, lambda line: _line(line, picture, None if live else console))
+                    await edit(stage, edits, picture.say)
                 await anyio.sleep(LOOK)
                 if process.returncode == 0 and stage.piece.ends:
                     break
                 if process.returncode is not None:
                     raise AshepError(f"`ashep {shlex.join(stage.piece.works)}` has ended:\n" + "\n".join(picture.lines))
-        finally:
-            if live is not None:
-                live.stop()
         group.cancel_scope.cancel()
 
 
-async def _answer(stage: DemoProject, issue: dict[str, Any], picture: _Picture, console: Console | None) -> None:
-    labels: list[str] = issue.get("labels") or []
-    if "needs:human_approval" in labels and "human:approved" not in labels:
-        await stage.person("label", "add", str(issue["id"]), "human:approved", "--json")
-        _line(f"$ bd label add {issue['id']} human:approved   ({PERSON} approves)", picture, console)
-
-
-async def _follow(process: Process, picture: _Picture, console: Console | None) -> None:
+async def _follow(process: Process, picture: _Picture) -> None:
     assert process.stdout is not None
     rest = ""
     async for text in TextReceiveStream(process.stdout, errors="replace"):
         *lines, rest = (rest + text).split("\n")
         for line in lines:
-            _line(clean(line), picture, console)
-
-
-def _line(line: str, picture: _Picture, console: Console | None) -> None:
-    picture.lines.append(line)
-    if console is not None:
-        console.print(Text(line), soft_wrap=True)
+            picture.say(clean(line))

@@ -21,14 +21,13 @@ import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, TextIO, cast
 
 import anyio
-import anyio.abc
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -218,10 +217,11 @@ def read_ask(body: Json, session: str) -> ModelRequest:
     )
 
 
-class ModelServer:
+class ModelServer(AsyncExitStack):
     """The server: an async context manager that listens on loopback while it is open."""
 
     def __init__(self, script: Script = outcome_script, *, port: int = 0, log: Path | None = None) -> None:
+        super().__init__()
         self.script = script
         """May be replaced at any time."""
         self.asks: list[ModelRequest] = []
@@ -229,11 +229,9 @@ class ModelServer:
         self._port = port
         self._log_path = log
         self._log: TextIO | None = None
-        self._failed: set[tuple[str, str]] = set()
+        self._failed: dict[tuple[str, str], bool] = {}
+        """Whether the last answer to a session's prompt was an error, or broke off."""
         self._closing = anyio.Event()
-        self._group: anyio.abc.TaskGroup | None = None
-        self._server: Server | None = None
-        self._listener: socket.socket | None = None
         self.url = ""
         """`http://127.0.0.1:<port>`, once it is open."""
 
@@ -253,10 +251,10 @@ class ModelServer:
     # --- life -----------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        self._listener = socket.create_server(("127.0.0.1", self._port))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        listener = self.enter_context(socket.create_server(("127.0.0.1", self._port)))
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         if self._log_path is not None:
-            self._log = self._log_path.open("a", encoding="utf-8")
+            self._log = self.enter_context(self._log_path.open("a", encoding="utf-8"))
         app = Starlette(
             routes=[
                 Route("/v1/chat/completions", partial(self._answer, Chat), methods=["POST"]),
@@ -268,27 +266,15 @@ class ModelServer:
             ]
         )
         config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1, ws="none")
-        self._server = Server(config)
-        self._group = anyio.create_task_group()
-        await self._group.__aenter__()
-        self._group.start_soon(self._server.serve, [self._listener])
+        server = Server(config)
+        group = await self.enter_async_context(anyio.create_task_group())
+        self.callback(setattr, server, "should_exit", True)
+        self.callback(self._closing.set)
+        group.start_soon(server.serve, [listener])
         with anyio.fail_after(10):
-            while not self._server.started:
+            while not server.started:
                 await anyio.sleep(0.01)
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._server is not None
-        assert self._group is not None
-        assert self._listener is not None
-        self._closing.set()
-        self._server.should_exit = True
-        await self._group.__aexit__(kind, error, trace)
-        self._listener.close()
-        if self._log is not None:
-            self._log.close()
 
     # --- answering ------------------------------------------------------------------------------------------------
 
@@ -300,11 +286,7 @@ class ModelServer:
 
     def _note(self, ask: ModelRequest, reply: Reply) -> None:
         self.asks.append(ask)
-        key = (ask.session, ask.prompt)
-        if reply.status != 200 or reply.drop:
-            self._failed.add(key)
-        else:
-            self._failed.discard(key)
+        self._failed[ask.session, ask.prompt] = reply.status != 200 or reply.drop
         if self._log is not None:
             line = {
                 "kind": ask.kind,
@@ -321,7 +303,7 @@ class ModelServer:
     async def _answer(self, read: Callable[[Json], Wire], request: Request) -> Response:
         wire = read(cast("Json", await request.json()))
         ask = read_ask(wire.asked, next(filter(None, map(request.headers.get, SESSION_HEADERS)), ""))
-        repeated = (ask.session, ask.prompt) in self._failed
+        repeated = self._failed.get((ask.session, ask.prompt), False)
         ask = replace(ask, repeated=repeated, headers=dict(request.headers))
         reply = Reply("A summary of the conversation.") if ask.kind == "helper" else self.script(ask)
         self._note(ask, reply)
@@ -346,10 +328,9 @@ class ModelServer:
             yield wire.ping
             await self._pause(1)
         pieces = re.findall(r"\S*\s*", reply.text) if reply.drip else [reply.text]
-        for piece in pieces:
-            if piece:
-                yield wire.text(piece)
-                await self._pause(reply.drip)
+        for piece in filter(None, pieces):
+            yield wire.text(piece)
+            await self._pause(reply.drip)
         for index, call in enumerate(reply.calls):
             yield wire.call(f"call_{len(self.asks)}_{index}", call.tool, call.arguments)
         if reply.drop:

@@ -21,7 +21,7 @@ from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import Adapters, Say, WorkOptions, daemon, narrator
 from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.extras.demo.project import ashep
-from ashep.extras.demo.proof import told
+from ashep.extras.demo.proof import report_proofs
 from ashep.extras.demo.scenario import BASE, FILES, ISSUES, RUNS, SHOWN, TEST_PROGRAM, merge_asked, part
 from ashep.extras.demo.state_dir import journal
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
@@ -56,7 +56,8 @@ def simulate(project: Path, say: Say) -> int:
             ashep("-C", str(project), *words), capture_output=True, text=True, timeout=60, check=False
         )
         say(said.stdout.rstrip() or said.stderr.rstrip())
-    return stage.prove(say, project / FOLDER / "state", before=before, after=_passes(project / "after", stage.landed()))
+    after = _passes(project / "after", stage.trees.files(stage.trees.base))
+    return stage.prove(say, project / FOLDER / "state", before=before, after=after)
 
 
 def _passes(folder: Path, files: Mapping[str, str]) -> bool:
@@ -112,10 +113,6 @@ class Scene:
             self.trees.edit(branch, edit.path, theirs[edit.path])
         return Play(text=role.message, delay=self.turn)
 
-    def landed(self) -> Mapping[str, str]:
-        """What the base holds."""
-        return self.trees.files(self.trees.base)
-
     async def person(self, say: Say) -> None:
         """Approve whatever is asked, after a while."""
         while True:
@@ -128,7 +125,7 @@ class Scene:
                     say(f"{PERSON} sets the label human:approved on {seen.issue.id}")
             await anyio.sleep(1)
 
-    async def over(self) -> bool:
+    async def is_over(self) -> bool:
         """Whether the story is."""
         seen = [await self.people.issue(issue.id) for issue in ISSUES]
         self.closed = {one.issue.id for one in seen if one is not None and one.issue.status == "closed"}
@@ -174,10 +171,10 @@ class Scene:
             (f"decisions derived again: {again.decisions}, {len(differ)} differences", not differ),
             (f"audit: {account.issues} issues, {len(account.findings)} findings", not account.findings),
         ]
-        return told(proofs, say)
+        return report_proofs(proofs, say)
 
 
-def begun(project: Path) -> Configuration:
+def begin_project(project: Path) -> Configuration:
     """Write the configuration of a project in memory, and give it."""
     folder = project / FOLDER
     write_starter(folder)
@@ -187,7 +184,7 @@ def begun(project: Path) -> Configuration:
 
 async def _play(project: Path, say: Say) -> Scene:
     wait_for_threads()
-    stage, configuration = Scene(), begun(project)
+    stage, configuration = Scene(), begin_project(project)
 
     def timed(line: str) -> None:
         say(f"{stage.clock.now():%H:%M} {line}")
@@ -202,7 +199,7 @@ async def _play(project: Path, say: Say) -> Scene:
             group.start_soon(running.monitors[0].run)
             group.start_soon(stage.person, timed)
             with anyio.move_on_after(BOUND):
-                while not await stage.over():
+                while not await stage.is_over():
                     await running.shepherd.changed()
             group.cancel_scope.cancel()
     return stage

@@ -24,6 +24,7 @@ from ashep.errors import AshepError
 from ashep.extras.demo.progress import STILL
 from ashep.extras.demo.project import DemoProject, run_of
 from ashep.extras.demo.scenario import CALC
+from ashep.journal import durable_io
 
 LOG = "model.jsonl"
 """One line for each request that the model got."""
@@ -61,7 +62,7 @@ class DemoState:
     """The start time of that process; 0: nobody can tell whether it lives."""
 
     @staticmethod
-    def of(folder: Path, agents: Agents = "opencode", piece: str = CALC.name) -> "DemoState":
+    def load_or_begin(folder: Path, agents: Agents = "opencode", piece: str = CALC.name) -> "DemoState":
         """Read what an earlier demonstration left there, or begin a new one of this piece with these agents.
 
         Raises `AshepError` where the folder holds something else, or a demonstration that is being shown.
@@ -86,9 +87,7 @@ class DemoState:
 
     def write(self, folder: Path) -> None:
         """Write it, all or nothing."""
-        draft = folder / f"{_NAME}.tmp"
-        draft.write_text(json.dumps(asdict(self)))
-        draft.rename(folder / _NAME)
+        durable_io.replace(folder / _NAME, json.dumps(asdict(self)).encode())
 
 
 def write_environment(folder: Path, environ: Mapping[str, str], tools: Path) -> None:
@@ -164,7 +163,7 @@ class ModelUse:
     """The session in which it first was."""
 
 
-def asked(folder: Path) -> dict[str, ModelUse]:
+def read_model_uses(folder: Path) -> dict[str, ModelUse]:
     """What the model was asked, by run."""
     found: dict[str, ModelUse] = {}
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").split("\n") if line]

@@ -5,16 +5,16 @@ lands second must resolve a conflict. Roles tell each other by the files of the 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from anyio import to_thread
 
 from ashep.extras.demo.project import DemoProject
-from ashep.extras.demo.proof import Proof, at_once, conflict, once, said
+from ashep.extras.demo.proof import Proof, at_once, check, conflict, once
 from ashep.extras.demo.scenario import BASE, FILES, FileEdit, RunScript, Scenario, merge_asked
 from ashep.extras.demo.scenario import part as part_of_issue
-from ashep.extras.demo.state_dir import DemoState, ModelUse, asked
+from ashep.extras.demo.state_dir import DemoState, ModelUse, read_model_uses
 
 FOLDER = "docs/stories"
 SPRINT_FILE = f"{FOLDER}/sprint-status.yaml"
@@ -77,7 +77,7 @@ LACKS = "calc.py:6: mean([]) has to be a ValueError (criterion 2), with a test"
 LIED = "README.md:1: it does not say how to run the tests (criterion 1), whatever the boxes say"
 
 
-def _made(path: str, words: str, *edits: FileEdit) -> RunScript:
+def _script_developer(path: str, words: str, *edits: FileEdit) -> RunScript:
     """A developer checks the boxes, and says in the story what was done."""
     notes = (FileEdit(path, _BOX, _CHECKED, every=True), FileEdit(path, _LOG, f"{_LOG}\n- {words}\n"))
     return RunScript(words, edits=(*edits, *notes))
@@ -91,17 +91,17 @@ def _review(path: str, visit: str, finding: str = "", *edits: FileEdit) -> RunSc
 
 
 _PARTS: dict[tuple[str, str], RunScript] = {
-    (MEAN, "developer.1"): _made(
+    (MEAN, "developer.1"): _script_developer(
         MEAN, "mean() divides by the number of numbers", FileEdit("calc.py", _MEAN[0].old, _RIGHT)
     ),
     (MEAN, "reviewer.1"): _review(MEAN, "1", LACKS, FileEdit("calc.py", _RIGHT, _REFUSES)),
       # which it may not mend itself
     (MEAN, "arbiter.1"): RunScript(LACKS, "needs_work"),
-    (MEAN, "developer.2"): _made(
+    (MEAN, "developer.2"): _script_developer(
         MEAN, "mean([]) is a ValueError, with a test", FileEdit("calc.py", _RIGHT, _REFUSES), _MEAN[1]
     ),
-    (MEDIAN, "developer.1"): _made(MEDIAN, "median(), with a test", *_MEDIAN),
-    (README, "developer.1"): _made(
+    (MEDIAN, "developer.1"): _script_developer(MEDIAN, "median(), with a test", *_MEDIAN),
+    (README, "developer.1"): _script_developer(
         README, "Everything is done",
         FileEdit(README, "Status: ready-for-dev", "Status: done"),
         FileEdit(SPRINT_FILE, "1-3-readme: ready-for-dev", "1-3-readme: done"),
@@ -109,7 +109,7 @@ _PARTS: dict[tuple[str, str], RunScript] = {
     ),
     (README, "reviewer.1"): _review(README, "1", LIED),
     (README, "arbiter.1"): RunScript(LIED, "needs_work"),
-    (README, "developer.2"): _made(
+    (README, "developer.2"): _script_developer(
         README, "README.md says how to run the tests",
         FileEdit("README.md", "Numbers about numbers.\n", "Numbers about numbers.\n\nTests: `python3 test_calc.py`\n"),
     ),
@@ -151,11 +151,13 @@ DONE = re.sub(r"(?m)^(  1-\S+): \S+", r"\1: done", SPRINT).replace("epic-1: back
 
 async def proofs_of_stories(stage: DemoProject, kept: DemoState) -> list[Proof]:
     """Look at the world: at git, bd, and what the model was asked."""
-    seen = await to_thread.run_sync(asked, stage.folder)
-    of = {path: issue for issue in await stage.issues() for path in _paths(issue.get("labels") or [])}
+    seen = await to_thread.run_sync(read_model_uses, stage.folder)
+    labelled = [(label, issue) for issue in await stage.issues() for label in list[str](issue.get("labels") or [])]
+    of = {label.removeprefix("story:"): issue for label, issue in labelled if label.startswith("story:")}
     closed = sum(one["status"] == "closed" for one in of.values())
     after = await stage.test()
-    landed, sprint = {path: await _there(stage, BASE, path) for path in of}, await _there(stage, BASE, SPRINT_FILE)
+    landed = {path: await _read(stage, BASE, path) for path in of}
+    sprint = await _read(stage, BASE, SPRINT_FILE)
     done = sum("\nStatus: done\n" in landed[path] and _BOX not in landed[path] for path in of)
     dirty = await stage.run("git", "status", "--porcelain", "--untracked-files=no")
     lines = sum(one != other for one, other in zip(SPRINT.splitlines(), DONE.splitlines(), strict=True))
@@ -172,14 +174,10 @@ async def proofs_of_stories(stage: DemoProject, kept: DemoState) -> list[Proof]:
         conflict(seen),
         once(seen),
     ]  # fmt: skip
-    return [*found, await said(stage, "replay"), await said(stage, "audit"), await said(stage, "story", "check")]
+    return [*found, *[await check(stage, *words) for words in (("replay",), ("audit",), ("story", "check"))]]
 
 
-def _paths(labels: list[str]) -> Iterator[str]:
-    return (label.removeprefix("story:") for label in labels if label.startswith("story:"))
-
-
-async def _there(stage: DemoProject, commit: str, path: str) -> str:
+async def _read(stage: DemoProject, commit: str, path: str) -> str:
     return await stage.run("git", "show", f"{commit}:{path}")
 
 
@@ -200,10 +198,8 @@ async def _commits(stage: DemoProject, run: str) -> list[str]:
 
 async def _lied(stage: DemoProject, issue: str) -> Proof:
     """The developer's own commit says what it wants; the one above it, and the sprint status, say what is so."""
-    wrote, *_, left = [
-        await _there(stage, commit, README) for commit in await _commits(stage, f"{issue}/developer.1.1")
-    ]
-    sprint = await _there(stage, (await _commits(stage, f"{issue}/developer.1.1"))[-1], SPRINT_FILE)
+    wrote, *_, left = [await _read(stage, commit, README) for commit in await _commits(stage, f"{issue}/developer.1.1")]
+    sprint = await _read(stage, (await _commits(stage, f"{issue}/developer.1.1"))[-1], SPRINT_FILE)
     told = await stage.person("comments", issue)
     words = f"{issue}/developer.1.1 did nothing and wrote `done`, in the sprint status, too; what was left is `review`"
     holds = "\nStatus: done\n" in wrote and "\nStatus: review\n" in left and sprint == SPRINT

@@ -61,7 +61,7 @@ def read_plan(file: Path, redaction: Redaction) -> str:
     """Read a plan from a file, `-` is the standard input. Raises `UsageError`."""
     try:
         with (Path("/dev/stdin") if file == Path("-") else file).open("rb") as opened:
-            return redaction.text(Text.of(opened.read(LARGEST + 1)).plain)
+            return redaction.text(Text.from_bytes(opened.read(LARGEST + 1)).plain)
     except (OSError, UnreadableText) as error:
         raise UsageError(f"{file}: cannot be read as a plan: {error}") from error
 
@@ -124,7 +124,7 @@ def _title(text: str) -> str:
     return (found[1] or found[0]).rstrip(" .:–—-")[:120] if found else ""
 
 
-def shown(steps: Sequence[Proposed]) -> str:
+def format_steps(steps: Sequence[Proposed]) -> str:
     """Give the issues as a table for people."""
     rows = list[tuple[str, ...]]()
     for place, one in enumerate(steps, 1):
@@ -164,7 +164,7 @@ async def hand_over(project: Path, steps: Sequence[Proposed], environ: Mapping[s
     issues = (Issue(one.id, one.title, "open", "task", 2, at) for one in steps)
     left = ", ".join(one.id for one in issues if policies is None or policy_for(policies, one, "")[0])
     takes = f"does not take {left}: no policy claims them (`ashep policy check`)" if left else "takes them in order"
-    return f"{shown(steps)}\n{new} created, {len(steps) - new} there already.\n`ashep work` {takes}."
+    return f"{format_steps(steps)}\n{new} created, {len(steps) - new} there already.\n`ashep work` {takes}."
 
 
 async def command(project: Path, plan: str | None, arguments: str, environ: Mapping[str, str]) -> str:
@@ -175,7 +175,7 @@ async def command(project: Path, plan: str | None, arguments: str, environ: Mapp
             return await hand_over(project, steps, environ)
     except AshepError as error:
         return clean(f"Nothing more was handed over: {error}")
-    return f"The last accepted plan would become:\n{shown(steps)}\nTo create them type: /foreman:hand-over yes"
+    return f"The last accepted plan would become:\n{format_steps(steps)}\nTo create them type: /foreman:hand-over yes"
 
 
 async def at_the_terminal(
@@ -184,7 +184,7 @@ async def at_the_terminal(
     """Do `ashep foreman --hand-over`, and give its exit code; without a terminal nobody can `confirm`."""
     steps = proposed(plan)
     if not yes:
-        say(shown(steps))
+        say(format_steps(steps))
         if confirm is None or not confirm("Create them?"):
             say("nothing was created" if confirm else "nothing was created: --yes creates them")
             return 0 if confirm else UsageError.exit_code

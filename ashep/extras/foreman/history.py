@@ -66,7 +66,7 @@ class History(ExitStack):
     @classmethod
     def open(cls, folder: Path, redaction: Redaction, keep: int) -> "History":
         """Take a worker's folder (made if need be, 0700). `keep`: bytes of a file. Raises WorkerBusy, DiskFailed."""
-        with _told(folder):
+        with _explain_errors(folder):
             durable_io.make_folder(folder)
             folder.chmod(0o700)
             if who := holder(folder):
@@ -77,7 +77,7 @@ class History(ExitStack):
     def append(self, entry: HistoryEntry) -> bool:
         """Keep what was said; it is on the disk when this returns. False: it was there. Raises `DiskFailed`."""
         entry = self._safe(entry)
-        with self._turn, _told(self._folder):
+        with self._turn, _explain_errors(self._folder):
             if new := entry.id not in self._entries:
                 self._write(f"{entry.model_dump_json()}\n".encode())
                 self._entries[entry.id] = entry
@@ -99,7 +99,7 @@ class History(ExitStack):
 
     def prepend(self, entries: Iterable[HistoryEntry]) -> int:
         """Put older entries before all others, all at once or none; give how many were not there yet."""
-        with self._turn, _told(self._folder):
+        with self._turn, _explain_errors(self._folder):
             new = {one.id: one for one in map(self._safe, entries) if one.id not in self._entries}
             oldest = self._folder / FILES[0]
             lines = [f"{one.model_dump_json()}\n".encode() for one in new.values()]
@@ -172,7 +172,7 @@ def derived(*words: str) -> str:
 def read(folder: Path) -> HistoryContent:
     """Read a worker's history, also next to a wrapper that writes; raises `DiskFailed` where it cannot be read."""
     found, entries, damaged = {name: [b""] for name in FILES}, dict[str, HistoryEntry](), list[str]()
-    with _told(folder):
+    with _explain_errors(folder):
         for name in reversed(FILES):  # a file that becomes an older one meanwhile is read twice so, and not left out
             with suppress(FileNotFoundError), durable_io.opened(folder / name) as file:
                 found[name] = file.read().split(b"\n")
@@ -188,7 +188,7 @@ def read(folder: Path) -> HistoryContent:
 
 
 @contextmanager
-def _told(folder: Path) -> Generator[None]:
+def _explain_errors(folder: Path) -> Generator[None]:
     """Say of an error of the system's what it is about."""
     try:
         yield

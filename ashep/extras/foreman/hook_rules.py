@@ -57,7 +57,7 @@ class HookDecision(NamedTuple):
     relaunch: Relaunch | None = None
 
 
-def said(event: str, payload: Payload, beside: Payload, session: str, now: datetime) -> HistoryEntry | None:
+def read_entry(event: str, payload: Payload, beside: Payload, session: str, now: datetime) -> HistoryEntry | None:
     """Give what is kept of a hook. `beside`: what a file says of it, of a plan (`plan`) or of a subagent [72].
 
     Told twice, it has the same id: of what it belongs to, and of its words, since a prompt may have several answers, a
@@ -68,7 +68,7 @@ def said(event: str, payload: Payload, beside: Payload, session: str, now: datet
     asked, answer, depth = part(payload, "tool_input"), part(payload, "tool_response"), beside.get("spawnDepth")
     agent = text(asked, "subagent_type")
 
-    def kept(kind: Kind, words: str, of: str, agent: str = "", call: str = "") -> HistoryEntry | None:
+    def make_entry(kind: Kind, words: str, of: str, agent: str = "", call: str = "") -> HistoryEntry | None:
         words = clean(words)
         name = derived(session, kind, of, words if not of or kind in ("prompt", "answer", "result") else "")
         names = {"session": clean(session), "agent": clean(agent), "call": clean(call)}
@@ -76,19 +76,19 @@ def said(event: str, payload: Payload, beside: Payload, session: str, now: datet
 
     match event, text(payload, "tool_name"):
         case "SubagentStop", _ if not (isinstance(depth, int) and depth > 1):  # not one that a subagent asked
-            return kept("result", last, one, text(payload, "agent_type"), text(beside, "toolUseId") or one)
+            return make_entry("result", last, one, text(payload, "agent_type"), text(beside, "toolUseId") or one)
         case _ if one:  # whatever else a subagent does is its own business
             return None
         case "UserPromptSubmit", _ if is_persons(prompt):
-            return kept("prompt", prompt, turn)
+            return make_entry("prompt", prompt, turn)
         case "Stop", _:
-            return kept("answer", last, turn)
+            return make_entry("answer", last, turn)
         case "PostToolUse", "ExitPlanMode":
-            return kept("plan", text(answer, "plan") or text(beside, "plan"), call)
+            return make_entry("plan", text(answer, "plan") or text(beside, "plan"), call)
         case "PreToolUse", "Agent" | "Task":
-            return kept("asked", text(asked, "prompt"), call, agent or "general-purpose", call)
+            return make_entry("asked", text(asked, "prompt"), call, agent or "general-purpose", call)
         case "PostToolUseFailure", "Agent" | "Task":  # of one that did not fail SubagentStop has told [86]
-            return kept("result", text(payload, "error"), call, agent, call)
+            return make_entry("result", text(payload, "error"), call, agent, call)
         case _:
             return None
 

@@ -30,7 +30,7 @@ from ashep.extras.foreman.hook_rules import (
     can_be_moved,
     decide,
     part,
-    said,
+    read_entry,
     text,
     why_long,
 )
@@ -74,7 +74,7 @@ class Desk:
     _fresh: bool = False  # nothing was done since it was begun again: to do so again would change nothing
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
-    def begun(self, session: str, sent: str = "") -> None:
+    def note_start(self, session: str, sent: str = "") -> None:
         """Say, before each start of a child, which session it has, if that is known, and which prompt it is sent."""
         self.session, self._sent = session, sent
         self._fresh, self._ending = self._ending, False
@@ -125,7 +125,7 @@ class Desk:
 
             notes = _read(text(payload, "agent_transcript_path").removesuffix(".jsonl") + ".meta.json")
             beside = parse_object(notes) or {}
-        entry = said(event, payload, beside, text(payload, "session_id") or self.session, self.now())
+        entry = read_entry(event, payload, beside, text(payload, "session_id") or self.session, self.now())
         if entry is None:
             return HookDecision()
         long = ""

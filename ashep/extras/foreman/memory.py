@@ -19,7 +19,7 @@ def system_prompt(
     """Write what is appended to a session's system prompt: these entries, old first, or their number (`collapsed`),
     where to go on (`resume`), and the rules. Raises `ConfigError` for the template.
     """
-    told, file = _told(entries, memory, collapsed), memory.rules or "ashep/extras/foreman/rules.md.j2"
+    told, file = _write_tiers(entries, memory, collapsed), memory.rules or "ashep/extras/foreman/rules.md.j2"
     fences = Fences(derived(told), "history")
     history = fences.fence(Foreign(told, len(told)), "history")
     language = Language(FunctionLoader(lambda name: (template, file, None) if name == file else None), fences)
@@ -43,7 +43,7 @@ def counted(number: int) -> str:
     return f"{number:,} {'entry' if number == 1 else 'entries'}"
 
 
-def _told(entries: Sequence[HistoryEntry], memory: Memory, collapsed: bool) -> str:
+def _write_tiers(entries: Sequence[HistoryEntry], memory: Memory, collapsed: bool) -> str:
     """Give the three tiers, from the newest back; whole beyond `full` as long as older ones have room on a line."""
     room = left = memory.tokens * 4 - _FRAME  # a token counts as four characters
     recent, told = () if collapsed else since(entries, "topic"), list[str]()

@@ -64,7 +64,7 @@ class Small:
             key = self._environ.get(of.key or "", "")
             if of.key and not key:
                 raise UsageError(f"the small model's key is not set: {of.key}")
-            said = await asked((of.kind, of.url or _FORMS[of.kind][0], key, of.model), text, timeout, _words)
+            said = await ask_endpoint((of.kind, of.url or _FORMS[of.kind][0], key, of.model), text, timeout, _words)
         said = clean(said.rpartition("</think>")[2]).strip()
         if not said:
             raise AshepError("the small model said nothing")
@@ -126,7 +126,7 @@ def variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     return {**environ, **{name: value for name in names if (value := kept.get(name))}}
 
 
-def where(settings: Search | None, environ: Mapping[str, str], folder: Path) -> _Whom:
+def find_search(settings: Search | None, environ: Mapping[str, str], folder: Path) -> _Whom:
     """Say who searches, and where; without settings a model or the address tells. Raises `UsageError`."""
     known, of = variables(environ, folder), settings or Search()
     if settings is not None and "SEARCH_API_URL" not in environ:
@@ -143,9 +143,10 @@ def where(settings: Search | None, environ: Mapping[str, str], folder: Path) -> 
 
 async def search(query: str, settings: Search | None, environ: Mapping[str, str], folder: Path) -> list[str]:
     """Ask, and give what was found, the best first: lines of title, address and text. Raises `AshepError`."""
-    whom, most = await anyio.to_thread.run_sync(where, settings, environ, folder), (settings or Search()).results
+    most = (settings or Search()).results
+    whom = await anyio.to_thread.run_sync(find_search, settings, environ, folder)
     words = f"Search the web, and answer with sources: {query}" if whom[0] == "chat" else query
-    return (await asked(whom, words, 30.0, _results, most))[:most]
+    return (await ask_endpoint(whom, words, 30.0, _results, most))[:most]
 
 
 def _results(answer: Any) -> list[str]:
@@ -164,7 +165,7 @@ def _words(answer: Any) -> str:
     return "\n".join(str(one["text"]) for one in answer["content"] if one["type"] == "text")
 
 
-async def asked(whom: _Whom, text: str, timeout: float, read: Callable[[Any], Any], most: int = 0) -> Any:
+async def ask_endpoint(whom: _Whom, text: str, timeout: float, read: Callable[[Any], Any], most: int = 0) -> Any:
     """Ask an endpoint, and read its JSON, bounded; no redirect is followed. Raises `AshepError`, which tells no key."""
     name, url, key, model = whom
     _, ending, header, method, words, number, more = _FORMS[name]

@@ -13,10 +13,11 @@ import anyio
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, Field, JsonValue, ValidationError
 
 from ashep.adapters.system.clock import RealClock
+from ashep.config.findings import read_text
 from ashep.errors import AshepError, UsageError
 from ashep.extras.foreman import memory
 from ashep.extras.foreman.history import History, HistoryEntry, Kind, derived, read, since
-from ashep.extras.foreman.settings import ForemanSettings, load_settings, read_text
+from ashep.extras.foreman.settings import ForemanSettings, load_settings
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction, guessed
 
@@ -132,7 +133,8 @@ def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path)
     except (AshepError, OSError) as error:  # of settings, of the template, of the history
         return [*lines, CheckLine("error", "settings", str(error))]
     try:
-        lines.append(CheckLine("ok", "search", model_endpoints.where(place.settings.search, environ, directory)[0]))
+        provider = model_endpoints.find_search(place.settings.search, environ, directory)[0]
+        lines.append(CheckLine("ok", "search", provider))
     except UsageError as error:
         lines.append(CheckLine("warning", "search", str(error)))
     model, busy = place.settings.model, f"; process {who.pid} has it" if who else ""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
+from ashep.config.findings import read_text
 from ashep.core.text import clean
 from ashep.errors import DiskFailed, ours
 from ashep.extras.foreman.claude_process import VARIABLE, Child, Terminal, end_left
@@ -27,7 +28,7 @@ from ashep.extras.foreman.hook_rules import Relaunch
 from ashep.extras.foreman.launch_args import ClaudeArguments, write_plugin
 from ashep.extras.foreman.memory import system_prompt
 from ashep.extras.foreman.queries import WorkerPaths
-from ashep.extras.foreman.settings import Restart, read_text
+from ashep.extras.foreman.settings import Restart
 from ashep.redaction import Redaction, guessed
 
 if TYPE_CHECKING:  # it takes long to import: see above
@@ -92,7 +93,7 @@ class Seat:
             self._begin(None)
             async with anyio.create_task_group() as group:
                 group.start_soon(self._end_when_told, signals)
-                group.start_soon(self._beside, partial(self._hear, listener))
+                group.start_soon(self._run_optional, partial(self._hear, listener))
                 try:
                     code = await self._child.wait()
                     while self._next is not None and not self._told_to_end:
@@ -123,7 +124,7 @@ class Seat:
             self._begun = new, prompt.decode()
             words = self._given.anew(plugin, file, *self._begun)
         if self._desk is not None:
-            self._desk.begun(*self._begun)
+            self._desk.note_start(*self._begun)
         environ = {**place.environ, VARIABLE: str(place.folder)}
         self._child = Child([self._claude, *words], environ, self._directory, self._terminal)
 
@@ -132,7 +133,7 @@ class Seat:
             self._told_to_end = True
             await self._child.end()
 
-    async def _beside(self, act: _Act) -> None:
+    async def _run_optional(self, act: _Act) -> None:
         """Do what the session can do without."""
         try:
             await act()
@@ -144,10 +145,10 @@ class Seat:
         with listener:
             desk, acts = await anyio.to_thread.run_sync(self._prepared, listener)
             self._desk = desk
-            desk.begun(*self._begun)
+            desk.note_start(*self._begun)
             async with anyio.create_task_group() as group:
                 for act in acts:
-                    group.start_soon(self._beside, act)
+                    group.start_soon(self._run_optional, act)
                 async for relaunch in self._relaunches:
                     now = anyio.current_time()
                     if len(self._restarts) < RESTARTS or now - self._restarts[0] > WITHIN:
@@ -158,7 +159,7 @@ class Seat:
                     else:
                         self._wrong.append(f"it was begun anew {RESTARTS} times in a minute, and is left as it is now")
                         desk.settings = desk.settings.model_copy(update=_QUIET)
-                        desk.begun(self._begun[0])
+                        desk.note_start(self._begun[0])
 
     def _prepared(self, listener: socket.socket) -> "tuple[Desk, list[_Act]]":
         """Make what answers, and what is to run for that; in a thread, for it imports all of it."""

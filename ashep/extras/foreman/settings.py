@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from ashep.config import yaml_tree
+from ashep.config.findings import read_text
 from ashep.core.policy.base_types import Document, name_of
-from ashep.errors import ConfigError, UsageError
+from ashep.errors import UsageError
 
 Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=1000)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
@@ -112,13 +113,3 @@ def load_settings(file: Path) -> ForemanSettings:
     from ashep.config import read  # it tells what is wrong, and takes a fifth of a second to import
 
     return read(ForemanSettings, text, file)
-
-
-def read_text(file: Path) -> str:
-    """Read a file of the user's, which may be a link."""
-    try:
-        return yaml_tree.decode(file.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
-    except yaml_tree.YamlUnreadable as error:
-        raise ConfigError(str(error), file=file, line=error.problem.line) from error

@@ -24,7 +24,7 @@ from ashep.adapters.system import programs
 from ashep.core.text import clean
 from ashep.errors import AshepError, UsageError
 from ashep.extras.foreman import html_to_text
-from ashep.extras.foreman.model_endpoints import asked
+from ashep.extras.foreman.model_endpoints import ask_endpoint
 
 AGENT = "agent-shepherd"
 LARGEST = 5 * 1024 * 1024  # bytes of a page that are read
@@ -76,7 +76,7 @@ class Fetcher:
                     await self._may(first)  # which asks there: nobody is told of addresses in here
                     whom = "cloudflare", f"{self._cloud}/accounts/{self._account}", self._token, ""
                     try:
-                        text = await asked(whom, str(first), timeout / 2, lambda got: str(got["result"]))
+                        text = await ask_endpoint(whom, str(first), timeout / 2, lambda got: str(got["result"]))
                         return str(first), text, notes
                     except AshepError as error:
                         notes.append(f"It was not rendered by a browser: {error}")

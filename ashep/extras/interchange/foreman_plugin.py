@@ -49,16 +49,16 @@ def read_foreman(file: Path) -> Foreman:
     """Read a `foreman.json`; raises `ConfigErrors` with the line and the key of what is wrong, and what is expected."""
     reading = read_json(file)
     top = Fields(reading, reading.root)
-    roles = {role: _runner(top.of("roles").of(role)) for role in ROLES if role in top.of("roles")}
+    roles = {role: _runner(top.section("roles").section(role)) for role in ROLES if role in top.section("roles")}
     iterations = top.whole("max_iterations", least=1)
     if (iterations or 0) > _MOST_VISITS:
         raise top.refuse(f"expected a whole number of at most {_MOST_VISITS}, found {iterations}", "max_iterations")
     contexts = top.words("contexts")
     if (folder := top.text("stories_dir")) and relative(folder) not in USUAL:
-        top.changed("stories_dir", _ABOVE)
+        top.note_changed("stories_dir", _ABOVE)
     sprint = top.text("sprint_status")
     if sprint and str(Path(relative(sprint)).parent) not in (*USUAL, "docs", relative(folder or "")):
-        top.changed("sprint_status", _ABOVE)
+        top.note_changed("sprint_status", _ABOVE)
     reading.rest()
     return Foreman(roles, iterations, contexts, grouped(reading.notes))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from ashep.config import yaml_tree
-from ashep.config.findings import ConfigErrors, Finding
-from ashep.config.yaml_tree import Node, Plain, YamlProblem, YamlUnreadable, decode
+from ashep.config.findings import ConfigErrors, read_text, refused
+from ashep.config.yaml_tree import Node, Plain, YamlProblem, YamlUnreadable
 
 Kind = Literal["lost", "changed"]
 """lost: there is nothing here that would mean it · changed: it is carried over, and means a little else, or more."""
@@ -93,11 +93,6 @@ class ImportReading:
                 self.remark("lost", node, "not known here")
 
 
-def refused(file: Path, *problems: YamlProblem) -> ConfigErrors:
-    """Give problems of a file as an exception."""
-    return ConfigErrors([Finding(one.code, str(file), one.line, one.key, one.message) for one in problems])
-
-
 def read_yaml(file: Path, name: str = "", text: str | None = None) -> ImportReading:
     """Read YAML as the user's own files are read; raises `ConfigErrors` where it is none, or says a thing twice."""
     try:
@@ -122,16 +117,6 @@ def read_json(file: Path) -> ImportReading:
         raise refused(file, YamlProblem("syntax", f"not valid JSON: {reason}", 1)) from error
     # JSON is YAML, but for tabs, which stand only between its parts; the reader of YAML knows the lines.
     return read_yaml(file, text=text.replace("\t", " "))
-
-
-def read_text(file: Path) -> str:
-    """Read a file of bounded size; raises `ConfigErrors`."""
-    try:
-        return decode(file.read_bytes())
-    except YamlUnreadable as error:
-        raise refused(file, error.problem) from error
-    except OSError as error:
-        raise refused(file, YamlProblem("unreadable", f"cannot be read: {error.strerror}")) from error
 
 
 def _walk(node: Node) -> list[Node]:

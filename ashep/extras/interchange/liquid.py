@@ -74,23 +74,13 @@ def _printed(expression: str, line: int, tell: Tell) -> str:
 
 def _tag(tag: str, line: int, tell: Tell) -> str:
     word, _, rest = tag.partition(" ")
-    if word in ("else", "endif"):
-        return f"{{% {word} %}}"
-    if word in ("if", "elsif"):
-        known = _asked(rest, tag, line, tell)
-        return f"{{% {'if' if word == 'if' else 'elif'} {known or 'false'} %}}"
-    if word == "unless":
-        known = _asked(rest, tag, line, tell)
-        return f"{{% if {f'not ({known})' if known else 'false'} %}}"
-    if word == "endunless":
-        return "{% endif %}"
-    tell("lost", f"{{% {tag} %}}", line, "the tag is left out, and what it is about stands there once")
-    return ""
-
-
-def _asked(condition: str, tag: str, line: int, tell: Tell) -> str | None:
-    """Give a condition in our language; None: there is none, which is told."""
-    known = _TRUTHS.get(condition.strip())
+    if word in ("else", "endif", "endunless"):
+        return f"{{% {'else' if word == 'else' else 'endif'} %}}"
+    if word not in ("if", "elsif", "unless"):
+        tell("lost", f"{{% {tag} %}}", line, "the tag is left out, and what it is about stands there once")
+        return ""
+    known = _TRUTHS.get(rest.strip())
     if known is None:
         tell("lost", f"{{% {tag} %}}", line, "this cannot be asked here; what follows it, up to its end, is left out")
-    return known
+    condition = known if known is None or word != "unless" else f"not ({known})"
+    return f"{{% {'elif' if word == 'elsif' else 'if'} {condition or 'false'} %}}"

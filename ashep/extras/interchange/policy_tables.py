@@ -49,14 +49,14 @@ def table_of(name: str, policy: Policy) -> tuple[Table, list[str]]:
     """Give a policy's transitions, and what of it no table can say."""
     states = States(named_phases(policy.model_dump()))
     first = states.places[0]
-    rows = [Row(state_names.IDLE, state_names.TAKEN, states.at(first.name), route_of(first))]
+    rows = [Row(state_names.IDLE, state_names.TAKEN, states.name_state(first.name), route_of(first))]
     for phase, place in zip(policy.phases, states.places, strict=True):
         for edge, target in [] if place.anew else _edges(policy, phase):
             to, route = _target(states, place, edge, target, policy)
-            rows.append(Row(states.at(phase.name), event_of(place, edge), to, route))
+            rows.append(Row(states.name_state(phase.name), event_of(place, edge), to, route))
     waits = {row.target for row in rows}
     back = [(state, phase) for phase, state in states.sent_back().items() if state in waits]
-    rows += [Row(state, state_names.ANY, states.at(phase), phase) for state, phase in back]
+    rows += [Row(state, state_names.ANY, states.name_state(phase), phase) for state, phase in back]
     dispatched = {state: at for state, at in states.dispatched().items() if state in waits}
     return Table(tuple(rows), state_names.IDLE, dispatched, name, policy.description), _unsaid(policy)
 
@@ -113,20 +113,20 @@ class _Reader:
     def refuse(self, placed: TableRow, message: str) -> ConfigErrors:
         return self.document.reading.refuse(placed.node, message)
 
-    def of(self, state: str) -> list[TableRow]:
+    def find_rows(self, state: str) -> list[TableRow]:
         return [placed for placed in self.rows if placed.row.source == state]
 
     def waits(self, state: str) -> bool:
-        return all(placed.row.event == state_names.ANY for placed in self.of(state))
+        return all(placed.row.event == state_names.ANY for placed in self.find_rows(state))
 
     def begins(self, placed: TableRow) -> str:
         """Name the state in which the one that a row routes to is at work."""
         state, table = placed.row.target, self.document.table
         if state == table.initial and placed.row.source != state:
-            return self.begins(self.of(state)[0])
+            return self.begins(self.find_rows(state)[0])
         if not self.waits(state):
             return state
-        rows = self.of(state)
+        rows = self.find_rows(state)
         if rows:
             if self.waits(state := rows[0].row.target):
                 raise self.refuse(rows[0], f"{state} has no event that says that its work is done")
@@ -154,7 +154,7 @@ def policy_of(document: TransitionTable) -> dict[str, Any]:
     reader = _Reader(document, document.reading.notes)
     _roles(reader)
     table = document.table
-    start = reader.of(table.initial)
+    start = reader.find_rows(table.initial)
     if len(start) != 1 or start[0].row.route_to in (state_names.HUMAN, state_names.COMPLETE):
         raise reader.refuse(
             start[0], f"{table.initial}, where an issue begins, has one row, to the agent that takes it"
@@ -173,7 +173,7 @@ def _roles(reader: _Reader) -> None:
     for placed in reader.rows:
         row = placed.row
         if row.route_to == state_names.COMPLETE:
-            if left := reader.of(row.target):
+            if left := reader.find_rows(row.target):
                 end = (
                     f"{row.target} is an end ({state_names.COMPLETE} on line {placed.node.line}); "
                     "nothing leads out of it"
@@ -208,7 +208,7 @@ def _phase(reader: _Reader, state: str) -> dict[str, Any]:
     verdicts = [verdict for verdict in edges if verdict not in _RESULTS]
     if capability is None:
         why = f"no capability is known for {role}: it takes an agent with one of that name, which may not write files"
-        reader.notes.append(Note("changed", f"route_to: {role}", reader.of(state)[0].node.line, why))
+        reader.notes.append(Note("changed", f"route_to: {role}", reader.find_rows(state)[0].node.line, why))
     phase: dict[str, Any] = {
         "name": reader.phase_at[state],
         "capabilities": [capability or _word(role)],
@@ -217,13 +217,13 @@ def _phase(reader: _Reader, state: str) -> dict[str, Any]:
         "next": edges,
     }
     if not verdicts:
-        placed = reader.of(state)[0]
+        placed = reader.find_rows(state)[0]
         raise reader.refuse(placed, f"{state} has no event that says that its work is done")
     return phase
 
 
 def _verdicts(reader: _Reader, state: str) -> dict[str, str]:
-    rows = reader.of(state)
+    rows = reader.find_rows(state)
     short = [placed.row.event.rpartition(".")[2] for placed in rows]
     edges: dict[str, str] = {}
     for placed, word in zip(rows, short, strict=True):
@@ -255,8 +255,8 @@ def _leads(reader: _Reader, placed: TableRow) -> str:
 
 def _human(reader: _Reader, state: str) -> dict[str, Any]:
     """Give a human phase; where the table has no rows for it, everything begins again after an answer."""
-    rows = {placed.row.event: placed for placed in reader.of(state)}
-    first = reader.phase_at[reader.begins(reader.of(reader.document.table.initial)[0])]
+    rows = {placed.row.event: placed for placed in reader.find_rows(state)}
+    first = reader.phase_at[reader.begins(reader.find_rows(reader.document.table.initial)[0])]
     human: dict[str, Any] = {"ask": f"{state}: say in a comment how to go on. Go on?"}
     for answer in ("approved", "changes_requested"):
         known = rows.pop(answer, None) or rows.get(state_names.ANY)
@@ -268,7 +268,7 @@ def _human(reader: _Reader, state: str) -> dict[str, Any]:
     for event, placed in rows.items():
         why = "a person answers approved or changes_requested, and nothing else"
         reader.notes.append(Note("lost", f"{state} {event}", placed.node.line, why))
-    if not reader.of(state):
+    if not reader.find_rows(state):
         line = next(placed.node.line for placed in reader.rows if placed.row.target == state)
         why = f"no row says what follows it; either answer of a person begins anew with {first}"
         reader.notes.append(Note("changed", state, line, why))

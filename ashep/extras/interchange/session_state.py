@@ -66,13 +66,13 @@ def _policies(database: Database) -> Callable[[int, str | None], Data]:
     adopted = [(seq, body["content"]) for seq, body in bodies if body["kind"] == "policies"]
 
     @cache
-    def named(content: str, name: str | None) -> Data:
+    def parse_policy(content: str, name: str | None) -> Data:
         unknown: Data = {"phases": []}
         return json.loads(content)["policies"].get(name, unknown)
 
     def find(seq: int, name: str | None) -> Data:
         known = [content for at, content in adopted if at <= seq] or [content for _, content in adopted[-1:]]
-        return named(known[0] if known else '{"policies": {}}', name)
+        return parse_policy(known[0] if known else '{"policies": {}}', name)
 
     return find
 
@@ -113,31 +113,31 @@ class _Telling:
             case "IssueAdopted":
                 self.cause, self.phase = ("adopted", None, None), body["phase"]
                 if body["kind"] == "park":
-                    yield from self._over(state_names.BLOCKED, "adopted", state_names.HUMAN)
+                    yield from self._finish(state_names.BLOCKED, "adopted", state_names.HUMAN)
                 elif body["kind"] == "ask":
-                    yield from self._asked(body)
+                    yield from self._handle_question(body)
                 else:
                     yield from self._entered(body["phase"])
             case "PhaseEntered":
                 yield from self._entered(body["phase"])
             case "RunPlanned" if body["phase"] in self.states:
                 self.run = body["run"]
-                to = self.states.at(body["phase"])
+                to = self.states.name_state(body["phase"])
                 if to != self.state:
                     yield to, "dispatch", body["phase"], body["run"]
             case "PersonAsked":
-                yield from self._asked(body)
+                yield from self._handle_question(body)
             case "IssueParked":
-                yield from self._over(state_names.BLOCKED, "parked", state_names.HUMAN)
+                yield from self._finish(state_names.BLOCKED, "parked", state_names.HUMAN)
             case "IssueFinished":
                 event, _, run = self.cause or ("closed", None, None)
                 success = event.endswith(".done")
                 self.cause = None
                 yield state_names.DONE if success else state_names.APPROVED, event, state_names.COMPLETE, run
             case "IssueClosed" if self.state not in (state_names.APPROVED, state_names.DONE):
-                yield from self._over(state_names.DONE, "closed", state_names.COMPLETE)
+                yield from self._finish(state_names.DONE, "closed", state_names.COMPLETE)
             case "IssueGivenBack" | "IssueLeft":
-                yield from self._over(state_names.IDLE, "given_back" if kind == "IssueGivenBack" else "left", None)
+                yield from self._finish(state_names.IDLE, "given_back" if kind == "IssueGivenBack" else "left", None)
             case _:
                 pass
 
@@ -164,17 +164,17 @@ class _Telling:
         if phase in self.states:
             yield self.states.towards(source, phase), event, phase, run
 
-    def _asked(self, body: Data) -> Iterator[Step]:
+    def _handle_question(self, body: Data) -> Iterator[Step]:
         phase = body["phase"]
         event, _, run = self._caused(phase, "deadline" if self.route == state_names.HUMAN else "blocked")
         if body.get("human_phase", False) and phase in self.states:
             self.asked = phase
-            yield self.states.at(phase), event, state_names.HUMAN, run
+            yield self.states.name_state(phase), event, state_names.HUMAN, run
         else:
             self.asked = None
             yield state_names.BLOCKED, event if event == "adopted" else "blocked", state_names.HUMAN, run
 
-    def _over(self, state: str, event: str, route: str | None) -> Iterator[Step]:
+    def _finish(self, state: str, event: str, route: str | None) -> Iterator[Step]:
         self.cause = None
         if state != self.state or event == "parked":
             yield state, event, route, None

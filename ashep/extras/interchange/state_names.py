@@ -84,7 +84,7 @@ class States:
     def __contains__(self, phase: str) -> bool:
         return phase in self._order
 
-    def at(self, phase: str) -> str:
+    def name_state(self, phase: str) -> str:
         """Name the state in which an agent is at work in the phase, or a person is asked."""
         return self._at[phase]
 

@@ -8,9 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ashep.config.findings import read_text, refused
 from ashep.config.yaml_tree import YamlProblem
 from ashep.core.policy.base_types import format_duration
-from ashep.extras.interchange.import_report import Imported, Note, read_text, read_yaml, refused
+from ashep.extras.interchange.import_report import Imported, Note, read_yaml
 from ashep.extras.interchange.liquid import converted
 from ashep.extras.interchange.typed_fields import Fields
 from ashep.extras.interchange.yaml_writer import as_yaml
@@ -57,8 +58,8 @@ def read_workflow(file: Path, name: str) -> Imported:
     config = _config(root)
     for section, keys in _LOST.items():
         for key, why in keys.items():
-            root.of(section).lost(why, key)
-    root.of("codex").others_lost(_SERVER)
+            root.section(section).note_lost(why, key)
+    root.section("codex").note_others_lost(_SERVER)
     reading.rest()
     prompts: dict[str, str] = {}
     if body.strip():
@@ -87,12 +88,12 @@ def _parts(file: Path, text: str) -> tuple[str, str, int]:
 
 
 def _policy(root: Fields) -> dict[str, Any]:
-    codex, agent = root.of("codex"), root.of("agent")
+    codex, agent = root.section("codex"), root.section("agent")
     phase: dict[str, Any] = {"name": PHASE, "capabilities": ["implement"], "access": "write"}
     phase["timeout"] = format_duration(codex.span("turn_timeout_ms") or timedelta(hours=1))
-    stall = codex.at("stall_timeout_ms")
+    stall = codex.entry("stall_timeout_ms")
     if stall is not None and isinstance(stall.value, int) and stall.value <= 0:
-        codex.lost("a turn that shows no sign of life is always given up; raise `stall.after`", "stall_timeout_ms")
+        codex.note_lost("a turn that shows no sign of life is always given up; raise `stall.after`", "stall_timeout_ms")
     else:
         phase["stall"] = {"after": format_duration(codex.span("stall_timeout_ms") or timedelta(minutes=5))}
     longest = agent.span("max_retry_backoff_ms") or timedelta(minutes=5)
@@ -108,12 +109,12 @@ def _policy(root: Fields) -> dict[str, Any]:
 
 def _config(root: Fields) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    if (span := root.of("polling").span("interval_ms")) is not None:
+    if (span := root.section("polling").span("interval_ms")) is not None:
         made["tracker"] = {"poll_every": format_duration(span)}
-    agent = root.of("agent")
+    agent = root.section("agent")
     if (many := agent.whole("max_concurrent_agents", least=1)) is not None:
         made["worker"] = {"max_concurrent_runs": min(many, 64)}
-        agent.changed(
+        agent.note_changed(
             "max_concurrent_agents",
             "64 at most; where the work tree is shared, runs that write come one after the other (`worker.workspace`)",
         )

@@ -27,11 +27,11 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self.node.locate([key]).value is not None
 
-    def at(self, key: str) -> Node | None:
+    def entry(self, key: str) -> Node | None:
         """Give an entry."""
         return self.node.child(key)
 
-    def of(self, key: str) -> "Fields":
+    def section(self, key: str) -> "Fields":
         """Give an entry that is a mapping itself."""
         return Fields(self.reading, self.node.locate([key]))
 
@@ -43,7 +43,7 @@ class Fields:
     def version(self) -> None:
         """Take the version of the form, and say so where it is another one."""
         if self.text("version") not in (None, "1", "1.0"):
-            self.changed("version", "another version of the form; it was read as 1.0")
+            self.note_changed("version", "another version of the form; it was read as 1.0")
 
     def whole(self, key: str, *, least: int = 0) -> int | None:
         """Give a whole number."""
@@ -64,7 +64,7 @@ class Fields:
 
     def words(self, key: str) -> list[str]:
         """Give a list of texts; one text is a list of it."""
-        node = self.at(key)
+        node = self.entry(key)
         if node is None or self.reading.take(node) is None:
             return []
         items = node.items if isinstance(node.value, list) else [node]
@@ -75,7 +75,7 @@ class Fields:
 
     def items(self, key: str) -> list[Node]:
         """Give the items of a list, which are still to be read."""
-        node = self.at(key)
+        node = self.entry(key)
         if node and node.items:
             return node.items
         self._read(key, "a list", lambda value: isinstance(value, list))
@@ -85,30 +85,30 @@ class Fields:
         """Give a time in milliseconds."""
         number = self.whole(key)
         if number is not None and not 0 < number <= _LONGEST / timedelta(milliseconds=1):
-            self.changed(key, f"no time between 0 and {format_duration(_LONGEST)}; the default holds")
+            self.note_changed(key, f"no time between 0 and {format_duration(_LONGEST)}; the default holds")
             return None
         return None if number is None else timedelta(milliseconds=number)
 
-    def lost(self, why: str, *keys: str) -> None:
+    def note_lost(self, why: str, *keys: str) -> None:
         """Say that entries, if they are there, have no counterpart."""
         for key in keys:
-            self.reading.note("lost", self.at(key), why)
+            self.reading.note("lost", self.entry(key), why)
 
-    def others_lost(self, why: str) -> None:
+    def note_others_lost(self, why: str) -> None:
         """Say that all entries that nobody read have no counterpart."""
-        self.lost(why, *(key for key, node in self.node.entries.items() if id(node) not in self.reading.carried))
+        self.note_lost(why, *(key for key, node in self.node.entries.items() if id(node) not in self.reading.carried))
 
-    def changed(self, key: str, why: str) -> None:
+    def note_changed(self, key: str, why: str) -> None:
         """Say that an entry, if it is there, means a little else."""
-        self.reading.note("changed", self.at(key), why)
+        self.reading.note("changed", self.entry(key), why)
 
     def refuse(self, message: str, *keys: str) -> ConfigErrors:
         """Give the error about the first of these entries that is there, else about the mapping."""
-        present = [node for key in keys if (node := self.at(key))]
+        present = [node for key in keys if (node := self.entry(key))]
         return self.reading.refuse(next(iter(present), self.node), message)
 
     def _read(self, key: str, expected: str, accepts: Callable[[Any], bool]) -> Any:
-        node = self.at(key)
+        node = self.entry(key)
         if node is None or self.reading.take(node) is None:
             return None
         if not accepts(node.value):

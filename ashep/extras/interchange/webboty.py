@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from ashep.config.findings import refused
 from ashep.config.yaml_tree import YamlProblem
 from ashep.core.policy.base_types import format_duration
-from ashep.extras.interchange.import_report import Imported, ImportReading, Note, read_yaml, refused
+from ashep.extras.interchange.import_report import Imported, ImportReading, Note, read_yaml
 from ashep.extras.interchange.prompts import prompt_files
 from ashep.extras.interchange.typed_fields import Fields
 from ashep.extras.interchange.webboty_policies import ASSISTANT, FALLBACK, Defaults, name_of, policies_of
@@ -24,6 +25,7 @@ _ELSEWHERE = {
     "worker_assistant": ASSISTANT,
     "session_continuation": "OpenCode compacts a session that grows too long",
 }
+_OF_PHASES = "every phase says it for itself here; it went into those of the policies in this folder"
 _LOOPS = "every phase has `max_visits`, every cycle `limits`; what goes beyond is parked for a person"
 _HEAD = (
     "Made of {what} of webboty/agent-shepherd.",
@@ -91,11 +93,11 @@ def _agent(fields: Fields) -> dict[str, Any] | None:
         fields.reading.note("lost", fields.node, f"{raw} is not active; an agent that is not to be chosen is left out")
         return None
     if (name := name_of(raw)) != raw:
-        fields.changed("id", f"it is called {name} here")
+        fields.note_changed("id", f"it is called {name} here")
     fields.text("name")
     fields.text("description")
-    fields.lost("an agent has an id and no more words here", "name", "description")
-    limits, metadata = fields.of("constraints"), fields.of("metadata")
+    fields.note_lost("an agent has an id and no more words here", "name", "description")
+    limits, metadata = fields.section("constraints"), fields.section("metadata")
     capabilities = [name_of(word) for word in fields.words("capabilities")]
     if not capabilities:
         raise fields.refuse("an agent needs a capability")
@@ -103,15 +105,15 @@ def _agent(fields: Fields) -> dict[str, Any] | None:
     speed = _SPEEDS.get(limits.text("performance_tier") or "balanced")
     if speed is None:
         raise limits.refuse(f"expected one of {', '.join(_SPEEDS)}", "performance_tier")
-    limits.others_lost("an agent is found by what it can do and by its tags")
+    limits.note_others_lost("an agent is found by what it can do and by its tags")
     tags = [name_of(word) for word in metadata.words("tags")]
-    metadata.others_lost("nothing here is decided by it")
+    metadata.note_others_lost("nothing here is decided by it")
     runner = {"agent_slug": fields.text("opencode_agent") or raw}
     provider, model = fields.text("provider_id"), fields.text("model_id")
     if provider is not None and model is not None:
         runner |= {"provider": provider, "model": model}
     else:
-        fields.lost("a model is chosen by provider and model together", "provider_id", "model_id")
+        fields.note_lost("a model is chosen by provider and model together", "provider_id", "model_id")
     priority = fields.whole("priority")
     return {
         "id": name, "capabilities": capabilities, "read_write": access, "tags": tags, "runner": runner,
@@ -122,22 +124,22 @@ def _agent(fields: Fields) -> dict[str, Any] | None:
 def _config(root: Fields, defaults: Defaults) -> dict[str, Any]:
     root.version()
     settings: dict[str, Any] = {}
-    worker, monitor, loops = root.of("worker"), root.of("monitor"), root.of("loop_prevention")
+    worker, monitor, loops = (root.section(key) for key in ("worker", "monitor", "loop_prevention"))
     if (span := worker.span("poll_interval_ms")) is not None:
         settings["tracker"] = {"poll_every": format_duration(span)}
     if (runs := worker.whole("max_concurrent_runs", least=1)) is not None:
         settings["worker"] = {"max_concurrent_runs": min(runs, 64)}
         if runs > 64:
-            worker.changed("max_concurrent_runs", "64 at most")
+            worker.note_changed("max_concurrent_runs", "64 at most")
     if (span := monitor.span("poll_interval_ms")) is not None:
         settings["monitor"] = {"check_every": format_duration(span)}
     defaults.stall = monitor.span("stall_threshold_ms") or defaults.stall
     defaults.multiplier = monitor.number("timeout_multiplier") or 1.0
     for key in ("stall_threshold_ms", "timeout_multiplier"):
-        monitor.changed(key, "every phase says it for itself here; it went into those of the policies in this folder")
+        monitor.note_changed(key, _OF_PHASES)
     defaults.visits = loops.whole("max_visits_default", least=1)
-    loops.changed("max_visits_default", "every phase says it for itself here, as `max_visits`")
-    loops.others_lost(_LOOPS)
+    loops.note_changed("max_visits_default", "every phase says it for itself here, as `max_visits`")
+    loops.note_others_lost(_LOOPS)
     for key, reason in _ELSEWHERE.items():
-        root.lost(reason, key)
+        root.note_lost(reason, key)
     return settings

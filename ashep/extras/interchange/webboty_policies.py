@@ -90,7 +90,7 @@ def policies_of(root: Fields, defaults: Defaults) -> ConvertedPolicies:
 
 
 def _entries(root: Fields) -> list[tuple[str, Node]]:
-    node = root.at("policies")
+    node = root.entry("policies")
     if node is None or not isinstance(node.value, list):
         return list(node.entries.items()) if node else []
     policies = [(Fields(root.reading, item), item) for item in node.items]
@@ -103,15 +103,15 @@ class _Policy:
         self.name, self.phases = name_of(raw), list[dict[str, Any]]()
         if self.name != raw:
             self.reading.remark("changed", node, f"it is called {self.name} here")
-        trigger = fields.of("trigger")
+        trigger = fields.section("trigger")
         priority = fields.whole("priority") or 50
         self.priority = trigger.whole("priority") or priority
-        fields.changed("priority", _ORDER)
+        fields.note_changed("priority", _ORDER)
         self.types, self.labels = fields.words("issue_types"), trigger.words("patterns")
         if len(self.labels) > 1:
             reason = f"an issue must carry all labels of a `match` here; only {self.labels[0]} is asked for"
-            trigger.changed("patterns", f"{reason}; the others need a policy each")
-        trigger.changed("priority", _ORDER)
+            trigger.note_changed("patterns", f"{reason}; the others need a policy each")
+        trigger.note_changed("priority", _ORDER)
         if self.labels:
             self.types = self.types or list(_TYPES)
         if trigger.text("type") == "manual":
@@ -119,12 +119,12 @@ class _Policy:
         title, text = fields.text("name"), fields.text("description")
         self.description = ": ".join(filter(None, (title if title != raw else "", text)))
         if fields.flag("require_hitl"):
-            fields.lost("a person is asked where a phase with `human` says so; add one", "require_hitl")
+            fields.note_lost("a person is asked where a phase with `human` says so; add one", "require_hitl")
         enabled = ["fallback_enabled"] if fields.flag("fallback_enabled") else []
-        fields.lost(FALLBACK, "fallback_agent", "fallback_mappings", *enabled)
+        fields.note_lost(FALLBACK, "fallback_agent", "fallback_mappings", *enabled)
         self.base = bounded(fields.span("timeout_base_ms") or _BASE, defaults.multiplier)
         self.stall = fields.span("stall_threshold_ms") or defaults.stall
-        self.retry = self._retry(fields.of("retry"))
+        self.retry = self._retry(fields.section("retry"))
         self._read_phases(fields)
 
     def finished(self, types: list[str]) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class _Policy:
         first, longest = fields.span("initial_delay_ms"), fields.span("max_delay_ms")
         if first is not None:
             if longest is not None and first > longest:
-                fields.changed("initial_delay_ms", "no delay is longer than max_delay_ms")
+                fields.note_changed("initial_delay_ms", "no delay is longer than max_delay_ms")
             retry["initial_delay"] = format_duration(min(first, longest or timedelta(minutes=5)))
         if longest is not None:
             retry["max_delay"] = format_duration(longest)
@@ -165,13 +165,13 @@ class _Policy:
             if not word or raw.index(word) != index or list(self.names.values()).count(self.names[word]) > 1:
                 raise fields.refuse("a phase needs a name of its own", "name")
             if self.names[word] != word:
-                fields.changed("name", f"it is called {self.names[word]} here")
+                fields.note_changed("name", f"it is called {self.names[word]} here")
         self.loops = any("transitions" in fields for fields in phases)
         for index, (fields, word) in enumerate(zip(phases, raw, strict=True)):
             missing = [word for word in fields.words("depends_on") if word not in raw[:index]]
             if missing:
                 reason = f"phases are gone through in the order of the list; {missing[0]} is not before it"
-                fields.lost(reason, "depends_on")
+                fields.note_lost(reason, "depends_on")
             beyond = self.names[raw[index + 1]] if index + 1 < len(raw) else CLOSE
             self._read_phase(fields, self.names[word], beyond)
         by_name = {phase["name"]: phase for phase in self.phases}
@@ -190,22 +190,22 @@ class _Policy:
         self._agent(fields, phase)
         timeout = fields.span("timeout_ms") or bounded(self.base, fields.number("timeout_multiplier") or 1.0)
         phase |= {"timeout": format_duration(timeout), "stall": {"after": format_duration(self.stall)}}
-        retry = self.retry | self._retry(fields.of("retry_policy"))
+        retry = self.retry | self._retry(fields.section("retry_policy"))
         if (iterations := fields.whole("max_iterations", least=1)) is not None:
             retry["max_attempts"] = min(iterations, 100)
         visits = fields.whole("max_visits", least=1) or self.defaults.visits or (_VISITS if self.loops else None)
         if visits is not None:
             phase["max_visits"] = min(visits, _MOST_VISITS)
             if visits > _MOST_VISITS:
-                fields.changed("max_visits", f"{_MOST_VISITS} at most")
+                fields.note_changed("max_visits", f"{_MOST_VISITS} at most")
         source = fields.text("reuse_session_from_phase")
         if source is not None and self.names.get(source) in (None, name):
-            fields.lost(f"{source} is no other phase of this policy", "reuse_session_from_phase")
+            fields.note_lost(f"{source} is no other phase of this policy", "reuse_session_from_phase")
         elif source is not None:
             phase["session"] = {"reuse_from": self.names[source]}
         self._read_prompt(fields, name)
-        fields.lost(ASSISTANT, "worker_assistant")
-        fields.lost(FALLBACK, "fallback_agent", *(["fallback_enabled"] if fields.flag("fallback_enabled") else []))
+        fields.note_lost(ASSISTANT, "worker_assistant")
+        fields.note_lost(FALLBACK, "fallback_agent", *(["fallback_enabled"] if fields.flag("fallback_enabled") else []))
         phase["next"], added = self._leads(fields, name, beyond)
         if "failed" in phase["next"]:
             retry["max_attempts"] = 1  # there a failure leads on at once
@@ -217,7 +217,7 @@ class _Policy:
         registry = self.defaults.agents
         if chosen is not None and chosen not in registry:
             remedy = "agents.yaml does not have it" if registry else "import the folder with its agents.yaml"
-            fields.lost(f"a phase names no agent, but what one must be able to do; {remedy}", "agent")
+            fields.note_lost(f"a phase names no agent, but what one must be able to do; {remedy}", "agent")
         if model is not None:
             provider, _, word = model.partition("/")
             needs = set(phase["capabilities"])
@@ -226,7 +226,8 @@ class _Policy:
                 if id_ == chosen or (chosen is None and needs <= set(agent["capabilities"]))
             ]  # fmt: skip
             if not word or not fits:
-                fields.lost("no agent is known to give this model to; give one `runner: {provider, model}`", "model")
+                reason = "no agent is known to give this model to; give one `runner: {provider, model}`"
+                fields.note_lost(reason, "model")
                 return
             base = max(fits, key=lambda agent: agent["priority"])
             tag = f"{base['id']}-{self.name}-{phase['name']}"[:64]
@@ -238,7 +239,7 @@ class _Policy:
                 "tags": [],
             }
             self.made.variants[tag] = agent
-            fields.changed("model", f"it is the model of an agent of its own here: {tag}")
+            fields.note_changed("model", f"it is the model of an agent of its own here: {tag}")
         elif chosen in registry:
             agent, tag = registry[chosen], f"agent-{chosen}"[:64]
         else:
@@ -253,7 +254,7 @@ class _Policy:
         done = f"It is done when this holds: {criteria}" if criteria else None
         text = "\n".join(filter(None, (fields.text("description"), done)))
         if name in KINDS:
-            fields.lost("a phase of this name has no prompt of its own here; rename it", "description")
+            fields.note_lost("a phase of this name has no prompt of its own here; rename it", "description")
         elif text:
             self.made.prompts.setdefault(name, []).append((self.name, text))
 
@@ -261,19 +262,20 @@ class _Policy:
 
     def _leads(self, fields: Fields, name: str, beyond: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
         """Give the edges of a phase, and the phases that they need."""
-        transitions, added, edges = fields.of("transitions"), list[dict[str, Any]](), dict[str, str]()
+        transitions, added, edges = fields.section("transitions"), list[dict[str, Any]](), dict[str, str]()
         for key, result in _OUTCOMES.items():
             target = self._target(transitions, key, name, added)
             if target is not None:
                 edges[result] = target
-        transitions.lost("an agent that says nothing clear is asked once more, and then it is a failure", "on_unclear")
+        unclear = "an agent that says nothing clear is asked once more, and then it is a failure"
+        transitions.note_lost(unclear, "on_unclear")
         if fields.flag("require_approval"):
             approval = self._free(f"{name}-approval")
             edges |= {result: approval for result in _OUTCOMES.values() if result not in edges}
             added.append(
                 {"name": approval, "human": {"ask": f"Approve {name}?", "approved": name, "changes_requested": name}}
             )
-            fields.changed(
+            fields.note_changed(
                 "require_approval",
                 f"there an issue is blocked, and whatever a person does it goes through {name} again and no further; "
                 f"it is so here, which `ashep policy check` refuses: let {approval} lead to {beyond}",
@@ -282,28 +284,28 @@ class _Policy:
         return edges, added
 
     def _target(self, transitions: Fields, key: str, name: str, added: list[dict[str, Any]]) -> str | None:
-        node = transitions.at(key)
+        node = transitions.entry(key)
         if node is None or node.value is None:
             return None
         if isinstance(node.value, str):
             return self._phase_at(node)
-        wish = transitions.of(key)
+        wish = transitions.section(key)
         if "type" not in wish:
             return self._decision(wish, node, self._free(f"{name}-{key.replace('_', '-')}"), added)
         kind = wish.text("type")
-        wish.lost("the reason of a step is what the agent said", "reason")
+        wish.note_lost("the reason of a step is what the agent said", "reason")
         if kind not in ("advance", "retry", "block", "close", "jump_back"):
             raise wish.refuse(f"expected advance, jump_back, retry, block or close, found {kind!r}")
         if kind in ("retry", "block"):
             return None  # another attempt, and then it waits for a person
-        goal = wish.at("jump_target_phase") or wish.at("next_phase")
+        goal = wish.entry("jump_target_phase") or wish.entry("next_phase")
         if kind != "close" and goal is None:
             raise wish.refuse(f"a transition of type {kind} needs next_phase or jump_target_phase")
         return CLOSE if kind == "close" or goal is None else self._phase_at(goal)
 
     def _decision(self, wish: Fields, node: Node, name: str, added: list[dict[str, Any]]) -> str:
         """Add a phase that says by a verdict where an issue goes on."""
-        capability, goals = wish.text("capability"), wish.at("allowed_destinations")
+        capability, goals = wish.text("capability"), wish.entry("allowed_destinations")
         words = wish.words("allowed_destinations")
         if capability is None or goals is None or not words:
             raise wish.refuse("a decision needs a capability and allowed_destinations")
@@ -311,9 +313,9 @@ class _Policy:
         if prompt := wish.text("prompt"):
             self.made.prompts.setdefault(name, []).append((self.name, prompt))
         unsure = "a verdict is one or it is none; an agent that is not sure asks a person (`needs_human`)"
-        wish.lost(unsure, "confidence_thresholds")
+        wish.note_lost(unsure, "confidence_thresholds")
         if wish.flag("messaging"):
-            wish.lost("every agent is shown what the runs before it reported", "messaging")
+            wish.note_lost("every agent is shown what the runs before it reported", "messaging")
         added.append({
             "name": name, "capabilities": [name_of(capability)], "access": "read", "verdicts": list(edges),
             "max_visits": min(self.defaults.visits or _VISITS, _MOST_VISITS), "next": edges,

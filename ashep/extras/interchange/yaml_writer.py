@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from textwrap import wrap
+from textwrap import TextWrapper
 from typing import Any
 
 import yaml
@@ -14,6 +14,7 @@ from ashep.errors import UsageError
 from ashep.extras.interchange.import_report import Note, grouped
 
 _WIDTH = 110
+_COMMENT = TextWrapper(_WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -28,17 +29,12 @@ class _Dumper(yaml.SafeDumper):
 
 def as_yaml(document: Mapping[str, Any], head: Iterable[str], notes: Iterable[Note] = ()) -> str:
     """Write a file: first what it is, then what could not be carried over, then the document."""
-    comments = [*head, *grouped(notes)]
-    lines = [f"# {line}" for comment in comments for line in _lines(comment)]
+    comments = (" ".join(clean(comment).split()) for comment in (*head, *grouped(notes)))
+    lines = [f"# {line}" for comment in comments for line in _COMMENT.wrap(comment)]
     body = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=_WIDTH
     )
     return "\n".join(lines) + "\n" + body
-
-
-def _lines(comment: str) -> list[str]:
-    text = " ".join(clean(comment).split())
-    return wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False) -> list[Path]:

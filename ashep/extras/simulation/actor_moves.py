@@ -1,7 +1,7 @@
 """Moves of agents and people at a point of a policy, by name, and what an agent says who makes one."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -44,6 +44,8 @@ IN_TIME = 0.9
 """Where nobody says how long, a run takes at most so much of its timeout, an answer so much of its question's time."""
 
 Kind = Literal["run", "diagnosis", "question", "landing"]
+
+_OF_KIND: Mapping[Kind, tuple[str, ...]] = {"question": ANSWERS, "diagnosis": DIAGNOSES, "landing": LANDINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +93,7 @@ Act = Callable[[Point], ActorStep | None]
 
 def moves(phase: Phase, kind: Kind) -> tuple[str, ...]:
     """All that can be done at a point of this kind."""
-    if kind == "question":
-        return ANSWERS
-    if kind == "diagnosis":
-        return DIAGNOSES
-    if kind == "landing":
-        return LANDINGS
-    return (*successes(phase), *proofs(phase), *TROUBLES)
+    return _OF_KIND.get(kind) or (*successes(phase), *proofs(phase), *TROUBLES)
 
 
 def proofs(phase: Phase) -> tuple[str, ...]:

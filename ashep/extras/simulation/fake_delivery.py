@@ -30,7 +30,7 @@ class MadeUpWork(WorkEffects):
         self._short = set[str]()
         self._touched: dict[str, set[str]] = {}
 
-    def done(self, issue: str, branch: str | None, run: str, move: str, *, writes: bool) -> None:
+    def record_run(self, issue: str, branch: str | None, run: str, move: str, *, writes: bool) -> None:
         """A run did this; what writes leaves a file, whatever comes of it."""
         if move == FALLS_SHORT:
             self._short.add(issue)

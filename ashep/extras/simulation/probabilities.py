@@ -120,7 +120,7 @@ class Dice:
 
     def __init__(self, policy: Policy, chances: Chances, seed: int) -> None:
         """Raises `UsageError` where chances name what there is not, or do not add up."""
-        _known(policy, chances)
+        _refuse_unknown(policy, chances)
         self._chances, self._seed = chances, seed
         self._left: dict[str, int] = {}
         self._random: dict[str, random.Random] = {}
@@ -177,13 +177,9 @@ class Dice:
         return tuple(accumulate(given[move] if move in given else usual[move] * scale for move in known))
 
 
-def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> dict[str, float]:
-    if kind == "question":
-        return dict(ANSWER)
-    if kind == "diagnosis":
-        return dict(DIAGNOSED)
-    if kind == "landing":
-        return dict(LANDED)
+def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> Mapping[str, float]:
+    if kind != "run":
+        return {"question": ANSWER, "diagnosis": DIAGNOSED, "landing": LANDED}[kind]
     trouble = {**TROUBLE, **{move: SHORT if move == FALLS_SHORT else TOUCHED for move in looked}}
     well = 1 - sum(trouble.values())
     if len(good) == 1:
@@ -192,7 +188,7 @@ def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> dict[s
     return {good[0]: well * FIRST, **others, **trouble}
 
 
-def _known(policy: Policy, chances: Chances) -> None:
+def _refuse_unknown(policy: Policy, chances: Chances) -> None:
     """Refuse the names of phases and moves that there are not."""
     everything = tuple(
         dict.fromkeys(move for phase in policy.phases for move in (*possible_in(phase), *DIAGNOSED, *LANDINGS))

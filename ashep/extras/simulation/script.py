@@ -145,6 +145,6 @@ def possible_in(phase: Phase) -> tuple[str, ...]:
     return ANSWERS if phase.human is not None else (*moves(phase, "run"), *ANSWERS)
 
 
-def written(moves: list[tuple[str, ActorStep]]) -> str:
+def write_script(moves: list[tuple[str, ActorStep]]) -> str:
     """The script that says this again."""
     return "; ".join(f"{point}: {step}" for point, step in moves)

@@ -6,7 +6,7 @@ lives have in common is their `Distribution`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -63,7 +63,7 @@ from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.extras.simulation.memory.work_tree import MemoryTree
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.extras.simulation.script import written
+from ashep.extras.simulation.script import write_script
 from ashep.extras.simulation.virtual_time import VIRTUAL, LoopClock, MemoryJournal
 
 ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
@@ -211,32 +211,28 @@ class _Scene:
                     for stuck in sorted(self.left):
                         stands = account(self.shepherd.world, stuck)
                         end: End = "waiting" if stands.code == "no_agent" else "stuck"
-                        self._over(self.lives[stuck], end, stands.code, stands.reason, stands.since or self.clock.now())
+                        self._end(self.lives[stuck], end, stands.code, stands.reason, stands.since or self.clock.now())
             self._group.cancel_scope.cancel()
         return [*self.lives.values()]
 
     async def _first(self) -> list[Fact]:
         """What opens the journal: everything in it is the same in every process."""
-        first: list[Fact] = [
-            JournalBegun("51" * 8, "51" * 16, ACTOR),
-            DaemonStarted(1, __version__, trees=self.cast.own_trees),
-        ]
-        text = await self.journal.blobs.keep("")
         # without what lets one issue wait for another, for money, for the hour or for anybody else
         free = {"max_concurrent_runs": AT_ONCE, "lock_work_tree": False, "allow_dirty": True, "quiet_hours": ()}
         worker, landing = self.cast.settings.worker.model_copy(update=free), LandingSettings(base="main")
         unhindered = {"worker": worker, "landing": landing, "budgets": Budgets(), "notify": Notify(), "people": None}
         settings = self.cast.settings.model_copy(update=unhindered)
-        agents, policies = self.cast.agents, self.cast.policies
-        first.append(Adopted("settings", settings.model_dump_json(), text, RULES))
-        first.append(Adopted("agents", agents.model_dump_json(), text, RULES))
-        first.append(Adopted("policies", policies.model_dump_json(), text, RULES))
+        text = await self.journal.blobs.keep("")
         info, catalog = await self.tracker.check(), await self.runner.catalog()
-        first.append(tracker.TrackerSeen(ACTOR, info.prefix, info.version))
-        first.append(
-            RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
-        )
-        return first
+        return [
+            JournalBegun("51" * 8, "51" * 16, ACTOR),
+            DaemonStarted(1, __version__, trees=self.cast.own_trees),
+            Adopted("settings", settings.model_dump_json(), text, RULES),
+            Adopted("agents", self.cast.agents.model_dump_json(), text, RULES),
+            Adopted("policies", self.cast.policies.model_dump_json(), text, RULES),
+            tracker.TrackerSeen(ACTOR, info.prefix, info.version),
+            RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default),
+        ]
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
@@ -275,11 +271,11 @@ class _Scene:
                 life.visits[entry.body.phase] += entry.body.human_phase
                 self._group.start_soon(self._answer, entry.body, entry.at)
             case issue_facts.IssueClosed():
-                self._over(life, "closed", "", entry.body.why, entry.at)
+                self._end(life, "closed", "", entry.body.why, entry.at)
             case issue_facts.IssueParked():
-                self._over(life, "parked", entry.body.code, entry.body.why, entry.at)
+                self._end(life, "parked", entry.body.code, entry.body.why, entry.at)
             case issue_facts.IssueLeft() | issue_facts.IssueGivenBack():
-                self._over(life, "stuck", entry.body.code, entry.body.why, entry.at)
+                self._end(life, "stuck", entry.body.code, entry.body.why, entry.at)
             case _:
                 pass
 
@@ -288,11 +284,11 @@ class _Scene:
         before, entries = self._moments.get(life.issue, (at, 0))
         self._moments[life.issue] = (at, entries + 1 if at == before else 1)
         if entries >= CIRCLE and at == before:
-            self._over(life, "stuck", "circle", f"{CIRCLE} records in one moment", at)
+            self._end(life, "stuck", "circle", f"{CIRCLE} records in one moment", at)
             for issue in sorted(self.left):
-                self._over(self.lives[issue], "waiting", "left_off", f"no time passes, because of {life.issue}", at)
+                self._end(self.lives[issue], "waiting", "left_off", f"no time passes, because of {life.issue}", at)
 
-    def _over(self, life: SimulatedIssue, end: End, code: str, why: str, at: datetime) -> None:
+    def _end(self, life: SimulatedIssue, end: End, code: str, why: str, at: datetime) -> None:
         life.end, life.code, life.why, life.ended = end, code, why, at
         self.left.discard(life.issue)
 
@@ -314,7 +310,7 @@ class _Scene:
             step, usual = self._step(point), RUN_TAKES if kind == "run" else DIAGNOSIS_TAKES
             after = point.in_time(usual) if step is None or step.after is None else step.after
             move = step.move if step else TIMED_OUT
-            self.work.done(issue, run.branch, run.id, move, writes=run.access == "write" and kind == "run")
+            self.work.record_run(issue, run.branch, run.id, move, writes=run.access == "write" and kind == "run")
             done = play(move, phase, after, run.timeout)
         hangs = done.fate == "hangs"
         self._ends[issue] = None if hangs else self.clock.now() + timedelta(seconds=done.delay)
@@ -326,7 +322,7 @@ class _Scene:
         if step is not None:
             life.moves.append((point.name, step))
         elif point.issue in self.left:
-            self._over(life, "waiting", "left_off", f"nobody says what happens at {point.name}", self.clock.now())
+            self._end(life, "waiting", "left_off", f"nobody says what happens at {point.name}", self.clock.now())
         return step
 
     def _fits(self, issue: str) -> bool:
@@ -398,7 +394,7 @@ class Spread:
     mean: float
 
     @staticmethod
-    def of(values: Iterable[float]) -> "Spread":
+    def from_values(values: Iterable[float]) -> "Spread":
         """Order some numbers, one at least; each figure but the mean is one of them (the nearest rank)."""
         ordered = sorted(values)
         middle, most = (ordered[ceil(len(ordered) * share) - 1] for share in (0.5, 0.9))
@@ -412,43 +408,34 @@ class Distribution:
     lives: int
     ends: tuple[tuple[str, str, int], ...]
     """How they ended: closed, parked or waiting and why by its code, and how many; the most frequent first."""
-    runs: Spread
-    visits: Spread
-    questions: Spread
-    seconds: Spread
-    phases: tuple[tuple[str, Spread], ...]
+    per_issue: Mapping[str, Spread]
+    """Runs, visits, questions and seconds."""
+    visits_of: Mapping[str, Spread]
     """Visits of each phase, in the policy's order."""
     stuck: tuple[str, ...]
     """What brings lives to where nothing can happen to them any more, as scripts: there must be none."""
 
     @staticmethod
-    def of(lives: Sequence[SimulatedIssue], phases: Sequence[str]) -> "Distribution":
+    def from_lives(lives: Sequence[SimulatedIssue], phases: Sequence[str]) -> "Distribution":
         """Sum lives up, one at least."""
         ends = Counter((life.end or "stuck", life.code) for life in lives)
-        stuck = [written(life.moves) for life in lives if life.end == "stuck"]
+        stuck = [write_script(life.moves) for life in lives if life.end == "stuck"]
         return Distribution(
             len(lives),
             tuple((end, code, count) for (end, code), count in sorted(ends.items(), key=lambda one: (-one[1], one[0]))),
-            Spread.of(life.runs for life in lives),
-            Spread.of(life.visits.total() for life in lives),
-            Spread.of(life.questions for life in lives),
-            Spread.of(round(life.time.total_seconds(), 3) for life in lives),
-            tuple((name, Spread.of(life.visits[name] for life in lives)) for name in phases),
+            {
+                "runs": Spread.from_values(life.runs for life in lives),
+                "visits": Spread.from_values(life.visits.total() for life in lives),
+                "questions": Spread.from_values(life.questions for life in lives),
+                "seconds": Spread.from_values(round(life.time.total_seconds(), 3) for life in lives),
+            },
+            {name: Spread.from_values(life.visits[name] for life in lives) for name in phases},
             tuple(stuck[:STUCK_SHOWN]),
         )
 
     def as_json(self) -> dict[str, Any]:
         """Give it as plain JSON data; times are seconds."""
-        return {
-            "lives": self.lives,
-            "ends": [{"end": end, "code": code or None, "lives": count} for end, code, count in self.ends],
-            "per_issue": {
-                "runs": asdict(self.runs), "visits": asdict(self.visits), "questions": asdict(self.questions),
-                "seconds": asdict(self.seconds),
-            },
-            "visits_of": {name: asdict(spread) for name, spread in self.phases},
-            "stuck": list(self.stuck),
-        }  # fmt: skip
+        return asdict(self) | {"ends": [{"end": end, "code": code or None, "lives": n} for end, code, n in self.ends]}
 
 
 UNSOUND = get_args(Code)

@@ -128,12 +128,12 @@ class LoopClock:
 
 def open_now(state: Path, at: datetime, sizes: Sizes = SIZES) -> Journal:
     """Open a journal that is written in the calling thread, and takes `LATENCY` virtual seconds for a batch."""
-    journal = Journal.open(state, at, sizes, _after(LATENCY))
-    journal.blobs = Blobs(journal.blobs.folder, _after(0.0))
+    journal = Journal.open(state, at, sizes, _make_aside(LATENCY))
+    journal.blobs = Blobs(journal.blobs.folder, _make_aside(0.0))
     return journal
 
 
-def _after(seconds: float) -> Aside:
+def _make_aside(seconds: float) -> Aside:
     async def aside(work: Callable[[], None], _: anyio.CapacityLimiter | None) -> None:
         await anyio.sleep(seconds)
         work()

@@ -13,8 +13,6 @@ except ModuleNotFoundError as error:
 
 from ashep.extras.testing.worlds import ACTOR, Act, RunnerWorld, TrackerWorld, context
 
-pytest.register_assert_rewrite(
-    "ashep.extras.testing.trackers", "ashep.extras.testing.runners", "ashep.extras.testing.activity"
-)
+pytest.register_assert_rewrite("ashep.extras.testing.trackers", "ashep.extras.testing.runners")
 
 __all__ = ["ACTOR", "Act", "RunnerWorld", "TrackerWorld", "context"]

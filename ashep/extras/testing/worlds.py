@@ -33,12 +33,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-class _Able(Protocol):
-    @property
-    def can(self) -> Collection[str]: ...
-
-
-def needs(world: _Able, *what: str) -> None:
+def needs(world: "TrackerWorld | RunnerWorld", *what: str) -> None:
     """Skip a test of what this world cannot do."""
     if lacking := [word for word in what if word not in world.can]:
         pytest.skip(f"this world has no {', '.join(lacking)}")

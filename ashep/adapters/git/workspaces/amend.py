@@ -14,7 +14,7 @@ from ashep.adapters.git.command import LONG, SHA, TRAILER, Git
 from ashep.adapters.git.objects import changes, commits, holds, tip, write_commit
 from ashep.adapters.git.repository import Repository
 from ashep.bmad.paths import SPRINT, USUAL
-from ashep.bmad.review_round import LONGEST, MOST_PUT_OFF, wishes, written
+from ashep.bmad.review_round import LONGEST, MOST_PUT_OFF, wishes, write_round
 from ashep.bmad.status_words import Status
 from ashep.bmad.text import LARGEST
 from ashep.core.delivery.stories import beyond_leave, mended, not_taken, put_back
@@ -51,7 +51,7 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
     told = await _content(git, entry)
     known = await _known(git, fork, wanted, story)
     how = (wanted.story, told, was, _STATUSES.get(wanted.status), wanted.remains, run, known)
-    made = await anyio.to_thread.run_sync(written, *how)  # an agent wrote it: it may take seconds to read
+    made = await anyio.to_thread.run_sync(write_round, *how)  # an agent wrote it: it may take seconds to read
     if made.mended:
         refused.append(mended(wanted.story))
     for path, mode, old, new in ((story, entry, told, made.story), (sprint, before, was, made.sprint)):

@@ -5,7 +5,7 @@ It keeps the contract of the port `Runner`, and can misbehave in each way that a
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
@@ -97,10 +97,9 @@ class MemoryRunner:
     def kill(self) -> None:
         """End the server at once: its turns die, nothing answers until `start()`, then under another instance."""
         now = self._clock.now()
-        for session in self.sessions.values():
-            for message in session.messages:
-                if message.work is not None and message.work.active(now):
-                    message.work.dead, message.work.asked = True, 0
+        for _, _, work in self._turns():
+            if work.active(now):
+                work.dead, work.asked = True, 0
         self._up = False
         self._sign(None)
 
@@ -211,13 +210,11 @@ class MemoryRunner:
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         """What waits for an answer (see the port)."""
         self._enter("requests")
-        asked = [(one, work) for one, work in self._asked() if one.session in sessions]
-        odd = {self.sessions[one.session].request.directory for one, work in self._asked() if not work.play.listed}
-        refused = {
-            session
-            for session in sessions
-            if session in self.sessions and self.sessions[session].request.directory in odd
-        }
+        everything = self._list_requests()
+        asked = [(one, work) for one, work in everything if one.session in sessions]
+        odd = {self.sessions[one.session].request.directory for one, work in everything if not work.play.listed}
+        there = self.sessions.keys() & {*sessions}
+        refused = {session for session in there if self.sessions[session].request.directory in odd}
         found = [one for one, _ in asked if one.session not in refused]
         found += [replace(one, unlisted=UNLISTED) for one, work in asked if one.session in refused and work.told]
         found += [Request("", one, "permission", unlisted=UNLISTED) for one in sorted(refused)]
@@ -228,24 +225,25 @@ class MemoryRunner:
     ) -> bool:
         """Answer a request (see the port)."""
         self._enter("reply")
-        found = next(((one, work) for one, work in self._asked() if (one.session, one.id) == (session, request)), None)
-        if found is not None:
-            one, work = found
+        work = next((turn for one, turn in self._list_requests() if (one.session, one.id) == (session, request)), None)
+        if work is not None:
             self.replied.append((request, verdict, answers, message))
             work.asked -= 1
             work.told = self._watched is not None
             work.ends = self._clock.now() + timedelta(seconds=work.play.delay)
-            self._sign(one.session)
-        return self._leave("reply", found is not None)
+            self._sign(session)
+        return self._leave("reply", work is not None)
 
-    def _asked(self) -> list[tuple[Request, ScriptedTurn]]:
-        works = [
-            (session.id, message.id, message.work) for session in self.sessions.values() for message in session.messages
-        ]
+    def _turns(self) -> Iterator[tuple[str, str, ScriptedTurn]]:
+        """Every turn, with the ids of its session and of its message."""
+        for session in self.sessions.values():
+            yield from ((session.id, one.id, one.work) for one in session.messages if one.work is not None)
+
+    def _list_requests(self) -> list[tuple[Request, ScriptedTurn]]:
         return [
             (plays.request(work.play, session, message, work.asked), work)
-            for session, message, work in works
-            if work is not None and work.asked and not work.dead
+            for session, message, work in self._turns()
+            if work.asked and not work.dead
         ]
 
     async def signs(self) -> AsyncGenerator[Sign]:
@@ -328,7 +326,7 @@ class MemoryRunner:
             return replace(blank, state="running" if busy else "stored")
         model = message.model or self.models[0]
         blank = replace(blank, provider=model.provider, model=model.model, quota=work.play.quota)
-        if busy and not (people and work.over(self._clock.now())):  # else it is the person's turn that runs
+        if busy and not (people and work.has_ended(self._clock.now())):  # else it is the person's turn that runs
             refusals = (refusal for one in busy if (refusal := one.refused(self._clock.now())) is not None)
             return replace(blank, state="running", refused=next(refusals, None))
         if work.dead or (work.play.fate == "dies" and work.error != ABORTED):
@@ -356,8 +354,7 @@ class MemoryRunner:
         return last
 
     def _ends(self) -> list[tuple[str, datetime]]:
-        works = [(session.id, message.work) for session in self.sessions.values() for message in session.messages]
-        return [(session, work.ends) for session, work in works if work is not None and work.ends is not None]
+        return [(session, work.ends) for session, _, work in self._turns() if work.ends is not None]
 
     async def _something(self, since: datetime) -> None:
         """Return once a sign is there, or when a turn ends."""

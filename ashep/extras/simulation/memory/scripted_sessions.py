@@ -96,7 +96,7 @@ class ScriptedTurn:
         """Whether it keeps its session busy."""
         return not self.dead and (self.asked > 0 or self.ends is None or now < self.ends)
 
-    def over(self, now: datetime) -> bool:
+    def has_ended(self, now: datetime) -> bool:
         """Whether it came to its end, and did not die."""
         return not self.dead and not self.active(now) and (self.play.fate != "dies" or self.error is not None)
 

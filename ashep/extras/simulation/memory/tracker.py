@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import count
 
 import anyio
 import anyio.lowlevel
@@ -47,13 +48,8 @@ class Database:
         self.now, self.prefix = now, prefix
         self.records: dict[str, StoredIssue] = {}
         self.written: Counter[str] = Counter()
-        self.numbers = 0
+        self.numbers = count(1)
         self.changed = anyio.Event()
-
-    def number(self) -> int:
-        """Give a number that was not given before."""
-        self.numbers += 1
-        return self.numbers
 
     def note(self, actor: str) -> None:
         """Count a write of this actor and wake whoever watches."""
@@ -61,7 +57,7 @@ class Database:
         self.changed.set()
         self.changed = anyio.Event()
 
-    def others(self, actor: str) -> int:
+    def count_others(self, actor: str) -> int:
         """Count the writes of all others."""
         return self.written.total() - self.written[actor]
 
@@ -103,9 +99,10 @@ class Database:
             self._changed(record, actor, ("assignee", assignee or ""))
 
     def _changed(self, record: StoredIssue, actor: str, what: Difference) -> None:
-        record.changes.append(Change(f"event-{self.number()}", (what[0], clean(what[1])), clean(actor), self.now()))
+        event = f"event-{next(self.numbers)}"
+        record.changes.append(Change(event, (what[0], clean(what[1])), clean(actor), self.now()))
 
-    def seen(self, record: StoredIssue, *, comments: bool = False) -> Seen:
+    def make_snapshot(self, record: StoredIssue, *, comments: bool = False) -> Seen:
         """Show an issue as a read does: clean, and dependencies with the words of what they lead to."""
         issue, text = record.issue, record.text
         said = tuple(one.text for one in record.comments) if comments else ()
@@ -137,20 +134,6 @@ class Database:
         )
 
 
-def creatable(creation: Creation, prefix: str) -> bool:
-    """Whether bd would make such an issue."""
-    new = creation.new
-    title = len(new.title.strip()) > 0 and len(new.title) <= _TITLE and "\0" not in new.title
-    return title and creation.id.startswith(f"{prefix}-") and new.type in _TYPES and 0 <= new.priority <= 4
-
-
-@dataclass(slots=True)
-class _Failure:
-    method: str
-    error: Exception
-    after: bool
-
-
 class MemoryTracker:
     """Issues in memory; `person_…` and `add` play people, `fail` plays a tracker that does not work.
 
@@ -162,7 +145,8 @@ class MemoryTracker:
         self.version = "memory"
         """A test may upgrade it."""
         self.calls: Counter[str] = Counter()
-        self._failures: list[_Failure] = []
+        self._failures: list[tuple[str, Exception, bool]] = []
+        """What `fail` asked for: the method, its error, and whether that comes after its work."""
         self._database = Database(now, prefix)
 
     def as_actor(self, actor: str) -> "MemoryTracker":
@@ -173,21 +157,22 @@ class MemoryTracker:
 
     def fail(self, method: str, error: Exception, *, after: bool = False, times: int = 1) -> None:
         """Let the next calls of a method raise this: before they do anything, or `after` it (a lost answer)."""
-        self._failures += [_Failure(method, error, after)] * times
+        self._failures += [(method, error, after)] * times
 
     @asynccontextmanager
     async def _call(self, method: str) -> AsyncGenerator[None]:
         """Count a call, let others run as a real one would, and raise what `fail` asked for."""
         self.calls[method] += 1
-        failure = next((failure for failure in self._failures if failure.method == method), None)
+        failure = next((failure for failure in self._failures if failure[0] == method), None)
         if failure is not None:
             self._failures.remove(failure)
+        _, error, after = failure or (method, None, False)
         await anyio.lowlevel.checkpoint()
-        if failure is not None and not failure.after:
-            raise failure.error
+        if error is not None and not after:
+            raise error
         yield
-        if failure is not None:
-            raise failure.error
+        if error is not None:
+            raise error
 
     # --- people and other programs ---
 
@@ -209,7 +194,7 @@ class MemoryTracker:
         database = self._database
         edges = [Dependency(one, "blocks") for one in blocked_by]
         edges += [Dependency(parent, "parent-child")] if parent else []
-        number = database.number()
+        number = next(database.numbers)
         issue = id or f"{database.prefix}-{number}"
         database.records[issue] = record = StoredIssue(
             Issue(issue, title, status, type, priority, database.now(), blocked_by=tuple(sorted(blocked_by))),
@@ -244,7 +229,10 @@ class MemoryTracker:
 
     def person_comments(self, issue: str, actor: str, text: str) -> None:
         """Comment as a person does."""
-        self._comment(issue, actor, text)
+        record = self._database.record(issue)
+        number = next(self._database.numbers)
+        record.comments.append(Comment(f"comment-{number}", clean(actor), text, self._database.now()))
+        self._database.note(actor)
 
     def person_rewrites(
         self,
@@ -298,11 +286,6 @@ class MemoryTracker:
             record.issue = replace(record.issue, blocked_by=blocked_by)
         self._database.note(actor)
 
-    def _comment(self, issue: str, actor: str, text: str) -> None:
-        record = self._database.record(issue)
-        record.comments.append(Comment(f"comment-{self._database.number()}", clean(actor), text, self._database.now()))
-        self._database.note(actor)
-
     # --- the port ---
 
     async def settle(self) -> None:
@@ -321,7 +304,7 @@ class MemoryTracker:
                 record for record in records if record.issue.status == "open" and not self._database.is_blocked(record)
             ]
             ready.sort(key=lambda one: (one.issue.priority, one.issue.created_at, one.order))
-            shown = [self._database.seen(record) for record in records]
+            shown = [self._database.make_snapshot(record) for record in records]
             # no more words than must be: nothing may rest on what a real tracker would read for nothing
             few = [replace(one, text=IssueText(one.text.title, dependencies=one.text.dependencies)) for one in shown]
             return Look(tuple(one.issue.id for one in ready), tuple(few), version=self.version)
@@ -330,7 +313,7 @@ class MemoryTracker:
         """Give one issue with its comments."""
         async with self._call("issue"):
             record = self._database.records.get(issue)
-            return None if record is None else self._database.seen(record, comments=True)
+            return None if record is None else self._database.make_snapshot(record, comments=True)
 
     async def claim(self, request: ClaimRequest) -> Seen:
         """Take an issue that is open, or that this actor holds."""
@@ -361,7 +344,7 @@ class MemoryTracker:
         record.lease = record.lease if status == "in_progress" else None
         self._database.relabel(record, self.actor, write.add_labels, write.remove_labels)
         self._database.note(self.actor)
-        return self._database.seen(record)
+        return self._database.make_snapshot(record)
 
     async def heartbeat(self, issue: str) -> None:
         """Renew the lease of an issue that this actor holds and works on."""
@@ -396,7 +379,7 @@ class MemoryTracker:
     async def comment(self, issue: str, text: str, marker: str) -> None:
         """Post a comment that ends with the marker."""
         async with self._call("comment"):
-            self._comment(issue, self.actor, f"{text}\n{marker}")
+            self.person_comments(issue, self.actor, f"{text}\n{marker}")
 
     async def commented(self, issue: str, marker: str) -> bool:
         """Look for a line that is the marker in the issue's comments."""
@@ -415,14 +398,16 @@ class MemoryTracker:
                     raise TrackerRefused(f"{creation.id} already exists")
                 return
             database.record(creation.discovered_from)
-            if not creatable(creation, database.prefix):
+            titled = new.title.strip() and len(new.title) <= _TITLE and "\0" not in new.title
+            named = creation.id.startswith(f"{database.prefix}-")
+            if not (titled and named and new.type in _TYPES and 0 <= new.priority <= 4):
                 raise TrackerRefused(f"{clean(creation.id)}: no such id, title, type or priority")
             edge = Dependency(creation.discovered_from, "discovered-from")
             status = "blocked" if creation.parked else "open"
             database.records[creation.id] = record = StoredIssue(
                 Issue(creation.id, new.title, status, new.type, new.priority, database.now(), stamp=stamp),
                 IssueText(title=new.title, description=new.description, dependencies=(edge,)),
-                order=database.number(),
+                order=next(database.numbers),
             )
             database.relabel(record, self.actor, creation.labels, ())
             database.note(self.actor)
@@ -435,9 +420,9 @@ class MemoryTracker:
 
     async def hints(self) -> AsyncIterator[None]:
         """Yield after writes of others."""
-        seen = self._database.others(self.actor)
+        seen = self._database.count_others(self.actor)
         while True:
-            changed, now = self._database.changed, self._database.others(self.actor)
+            changed, now = self._database.changed, self._database.count_others(self.actor)
             if now == seen:
                 await changed.wait()
             else:

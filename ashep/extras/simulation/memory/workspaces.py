@@ -1,14 +1,15 @@
 """Work trees of issues in memory, and the landing of what is in them: commits with made-up ids, edited by a script."""
 
 import hashlib
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import KeysView, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
 from ashep.bmad.paths import SPRINT
-from ashep.bmad.review_round import wishes, written
+from ashep.bmad.review_round import wishes, write_round
 from ashep.bmad.yaml_merge import NotMerged
 from ashep.bmad.yaml_merge import merge as merge_keys
 from ashep.core.delivery.stories import beyond_leave, mended, not_taken, put_back
@@ -89,7 +90,7 @@ class MemoryWorkspaces:
 
     def take_in(self, branch: str) -> str:
         """Merge the base branch into a branch, whose own side wins, as an agent does that resolves a conflict."""
-        known = self._known(branch)
+        known = self._find_branch(branch)
         _, files = self._merged(known.head, self.base)
         known.head = self._commit("Merge the base", files, known.head, self.base)
         known.tree = dict(files)
@@ -97,14 +98,14 @@ class MemoryWorkspaces:
 
     def files(self, commit: str) -> Files:
         """Give what a commit holds. Raises `AshepError` where there is no such commit."""
-        self._there(commit)
+        self._require_commits(commit)
         return dict(self._snapshots[commit].files)
 
     def fork(self, one: str, other: str) -> str:
         """Give the newest commit that two have in common; where there are several, the first on one's line."""
-        self._there(one, other)
+        self._require_commits(one, other)
         before = self._ancestors(other)
-        common, below = [commit for commit in self._line(one) if commit in before], set[str]()
+        common, below = [commit for commit in self._ancestors(one) if commit in before], set[str]()
         for commit in common:
             below |= set() if commit in below else self._ancestors(commit) - {commit}
         return next(commit for commit in common if commit not in below)
@@ -115,7 +116,7 @@ class MemoryWorkspaces:
 
     def holds(self, later: str, earlier: str) -> bool:
         """Say whether a commit comes after another, or is it. Raises `AshepError` where there is no such commit."""
-        self._there(later, earlier)
+        self._require_commits(later, earlier)
         return earlier in self._ancestors(later)
 
     def merge(self, head: str, onto: str, subject: str, *, squash: bool = False) -> str | tuple[str, ...]:
@@ -130,7 +131,7 @@ class MemoryWorkspaces:
 
     def history(self) -> tuple[Commit, ...]:
         """Give the commits that the base branch holds, the newest first."""
-        return tuple(self._snapshots[one].commit for one in self._line(self.base))
+        return tuple(self._snapshots[one].commit for one in self._ancestors(self.base))
 
     def claimed(self, claim: str, base: str) -> bool:
         """Say whether the subject of a commit of this history ends with `claim`."""
@@ -170,7 +171,7 @@ class MemoryWorkspaces:
             if not self.room:
                 raise AshepError("no new work tree: the disk has less room than worker.disk_floor asks for")
             begin = base or self.base
-            self._there(begin)
+            self._require_commits(begin)
             known = self._branches.setdefault(branch, _Branch(begin, begin))
             if ground == "sealed":
                 return Prepared(f"/grounds/{branch}", known.base, known.head)
@@ -180,14 +181,14 @@ class MemoryWorkspaces:
 
     async def seal(self, branch: str, run: str, message: str) -> SealedBranch:
         """Commit what is uncommitted."""
-        known = self._known(branch)
+        known = self._find_branch(branch)
         if branch in self.resisting:
             raise AshepError(f"git add: what is in the tree of {branch} is not taken")
         gone = f"its work tree is gone; the next run gets it anew, from {branch}"
         lacking = () if known.tree is not None else (gone,)
         if known.tree is not None and known.tree != self.files(known.head):
             known.head = self._commit(message.splitlines()[0], known.tree, known.head, run=run)
-        tree, commits = self.tree_of(known.head), self._after(known.base, known.head)
+        tree, commits = self.tree_of(known.head), self._list_commits(known.base, known.head)
         return SealedBranch(known.head, tree, commits, lacking, lacking=lacking)
 
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
@@ -213,14 +214,14 @@ class MemoryWorkspaces:
             found = (since, fork) if self.holds(wanted.since, forked) else (fork, since)
             others = [text.encode() for one in found if not wanted.person and (text := one.get(wanted.story))]
             story = _data(now.get(wanted.story))
-            made = written(wanted.story, story, _data(before), status, wanted.remains, run, others)
+            made = write_round(wanted.story, story, _data(before), status, wanted.remains, run, others)
             if made.mended:
                 refused.append(mended(wanted.story))
             for path, data in ((wanted.story, made.story), (sprint, made.sprint)):
                 if data is not None:
                     now[path] = data.decode()
             left = StoryLeft(made.status, made.state, made.lacking, made.blocked, made.put_off)
-        known = self._known(branch)
+        known = self._find_branch(branch)
         if now != self.files(known.head):
             self._save(branch, known, unless=head)
             known.head = head if now == self.files(head) else self._commit("Amend", now, head, run=run)
@@ -229,23 +230,23 @@ class MemoryWorkspaces:
 
     def lose(self, branch: str) -> None:
         """Take the tree of a branch away, as an agent does that removes its own folder."""
-        self._known(branch).tree = None
+        self._find_branch(branch).tree = None
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Say what lies between the base and the branch."""
-        head = self._known(branch).head
+        head = self._find_branch(branch).head
         old, new = self.files(base), self.files(head)
         paths = [path for path in sorted({*old, *new}) if old.get(path) != new.get(path)]
         return Changes(
-            commits=self._after(base, head),
+            commits=self._list_commits(base, head),
             stat="\n".join(f" {path} | changed" for path in paths),
             diff="\n".join(f"+++ {path}\n-{old.get(path, '')}\n+{new.get(path, '')}" for path in paths),
         )
 
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
         """Set branch and tree to a commit."""
-        known = self._known(branch)
-        self._there(head)
+        known = self._find_branch(branch)
+        self._require_commits(head)
         saved = self._save(branch, known, unless=head)
         known.head, known.tree = head, self.files(head)
         return saved
@@ -301,18 +302,18 @@ class MemoryWorkspaces:
 
     # --- inside ---
 
-    def _there(self, *commits: str) -> None:
+    def _require_commits(self, *commits: str) -> None:
         for one in commits:
             if one not in self._snapshots:
                 raise AshepError(f"{one} is no commit of this repository")
 
-    def _known(self, branch: str) -> _Branch:
+    def _find_branch(self, branch: str) -> _Branch:
         if branch not in self._branches:
             raise AshepError(f"there is no branch {branch}")
         return self._branches[branch]
 
     def _tree(self, branch: str) -> Files:
-        tree = self._known(branch).tree
+        tree = self._find_branch(branch).tree
         if tree is None:
             raise AshepError(f"the branch {branch} has no work tree")
         return tree
@@ -335,26 +336,19 @@ class MemoryWorkspaces:
         self.saved |= kept
         return tuple(kept)
 
-    def _ancestors(self, commit: str | None) -> set[str]:
-        found, left = set[str](), [commit]
-        while left:
-            if (one := left.pop()) is not None and one not in found:
-                found.add(one)
-                left += [self._snapshots[one].parent, self._snapshots[one].other]
-        return found
-
-    def _line(self, commit: str | None) -> tuple[str, ...]:
-        """Give a commit's ancestors, the nearest first."""
-        found, queue = dict[str, None](), [commit]
+    def _ancestors(self, commit: str) -> KeysView[str]:
+        """Give a commit and its ancestors, the nearest first."""
+        found, queue = dict[str, None](), deque[str | None]([commit])
         while queue:
-            if (one := queue.pop(0)) is not None and one not in found:
+            if (one := queue.popleft()) is not None and one not in found:
                 found[one] = None
                 queue += [self._snapshots[one].parent, self._snapshots[one].other]
-        return tuple(found)
+        return found.keys()
 
-    def _after(self, base: str, head: str) -> tuple[Commit, ...]:
+    def _list_commits(self, base: str, head: str) -> tuple[Commit, ...]:
         before = self._ancestors(base)
-        return tuple(self._snapshots[one].commit for one in reversed(self._line(head)) if one not in before)
+        newest_first = [self._snapshots[one].commit for one in self._ancestors(head) if one not in before]
+        return tuple(reversed(newest_first))
 
 
 def _data(text: str | None) -> bytes | None:
