@@ -28,6 +28,7 @@ from ashep.core.resources import budgets
 from ashep.core.runs import requests, turns
 from ashep.core.state.delivery import Pull
 from ashep.core.state.flow import Flow
+from ashep.core.state.indexes import NO_QUEUE
 from ashep.core.state.run import NO_SIGN, Run, with_watch
 from ashep.core.state.world import World
 from ashep.daemon.effects import pulls as forge_effects
@@ -248,7 +249,7 @@ def landing_out_of_turn() -> AbstractContextManager[object]:
     """Whoever is finished lands at once."""
 
     def step(world: World, flow: Flow, landing: Any) -> Any:
-        only = world.indexes.landings.of([(0, landing.seq, flow.issue.id)])
+        only = NO_QUEUE.insert((0, landing.seq, flow.issue.id))
         return original(replace(world, indexes=replace(world.indexes, landings=only)), flow, landing)
 
     original = delivery_landing._landing_step  # pyright: ignore[reportPrivateUsage]
