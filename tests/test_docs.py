@@ -220,9 +220,8 @@ def test_states_of_a_run_are_those_of_its_record() -> None:
 def test_timers_are_those_of_the_core() -> None:
     tree = next(tree for path, tree in core() if path.name == "timers.py")
     dues = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "flow_dues")
-    calls = (node for node in ast.walk(dues) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
-    pairs = (node.args[0] for node in calls if node.func.attr == "append")  # pyright: ignore[reportAttributeAccessIssue] - filtered above
-    names = {word for pair in pairs if isinstance(pair, ast.Tuple) for word in constants(pair.elts[0])}
+    pairs = (node.elts for node in ast.walk(dues) if isinstance(node, ast.Tuple) and len(node.elts) == 2)
+    names = {first.value for first, _ in pairs if isinstance(first, ast.Constant)}
     assert firsts("Timers") == names | {pauses.TIMER}
 
 
