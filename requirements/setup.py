@@ -2,7 +2,8 @@
 
     python3 requirements/setup.py python     the checkout's .venv, uv included, from the pinned requirements
     python3 requirements/setup.py opencode   the OpenCode server, from npm
-    python3 requirements/setup.py bd         Beads' `bd`, built with Go from its module (about 7 minutes, once per user)
+    python3 requirements/setup.py bd         Beads' `bd`, built with Go from its module (about 7 minutes, once a user);
+                                             an installed ashep carries this file, too, and `ashep get-bd` runs it
     python3 requirements/setup.py bwrap      bubblewrap, from the system's package where it is not installed
     python3 requirements/setup.py page       the page of `ashep ui`, built from web/ with Node 20+ and npm
     python3 requirements/setup.py all        the five of them
@@ -422,10 +423,10 @@ def _must(step: str, argv: Sequence[str], folder: Path, env: Mapping[str, str] |
 # --- bd ---------------------------------------------------------------------------------------------------------------
 
 
-def bd() -> None:
-    """Have a `bd` that is new enough: on PATH, in the cache, or built."""
+def bd(*options: str) -> None:
+    """Have a `bd` that is new enough: on PATH, in the cache, or built. `--build`: whatever is on PATH, for a wheel."""
     target = tools_cache() / f"bd-{BD_VERSION}"
-    if _has_bd():
+    if _has_bd(on_path="--build" not in options):
         return
     with locked("bd"), workshop("bd") as folder:
         if (target / "bd").is_file():
@@ -440,11 +441,11 @@ def bd() -> None:
         say(f"bd: {target / 'bd'} is ready")
 
 
-def _has_bd() -> bool:
+def _has_bd(*, on_path: bool = True) -> bool:
     if (tools_cache() / f"bd-{BD_VERSION}" / "bd").is_file():
         return True
-    on_path = shutil.which("bd")
-    version = version_of(on_path, "version", "--json") if on_path else None
+    found = shutil.which("bd") if on_path else None
+    version = version_of(found, "version", "--json") if found else None
     return bool(version and version >= numbers(BD_VERSION))
 
 
@@ -466,7 +467,7 @@ def preview() -> None:
 
 def _build_bd(folder: Path, program: Path) -> None:
     step = "build bd"
-    go = need("go", step, f"install Go 1.26.5 or later, or put bd {BD_VERSION} or later on PATH")
+    go = need("go", step, f"install Go 1.26.5 or later (https://go.dev/dl/), or put bd {BD_VERSION} on PATH")
     if not (shutil.which("gcc") or shutil.which("cc")):
         raise Failed(step, "there is no C compiler on PATH", "install gcc, or put bd on PATH")
     say(
@@ -584,7 +585,7 @@ def page_sum(web: Path) -> str:
     """Give a hash of everything that the page is made from: its sources, and what describes the API."""
     digest, made = hashlib.sha256(), {"node_modules", "openapi.json", "api-types.ts"}
     own = [path for top in web.iterdir() if top.name not in made for path in (top, *top.rglob("*"))]
-    for path in sorted([*own, *(ROOT / "ashep" / "http").rglob("*.py")]):
+    for path in sorted([*own, *(ROOT / "ashep" / "api").rglob("*.py")]):
         if path.is_file() and path.name not in made:
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()

@@ -186,7 +186,7 @@ def test_without_the_tools_it_says_what_is_missing_and_what_goes_without(
 def test_without_claude_code_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(programs, "find", lambda name: None if name == "claude" else Path(name))
     assert DemoProject.open_folder(tmp_path).bd == Path("bd")
-    with pytest.raises(ProgramMissing, match="`make claude` gets it"):
+    with pytest.raises(ProgramMissing, match=r"or run `make claude` in \S+\. `ashep demo` goes without"):
         demo(agents="mixed", place=tmp_path / "demo", say=lambda _: None)
     assert not (tmp_path / "demo").exists(), "nothing was begun"
 

@@ -186,6 +186,10 @@ async def test_the_real_bd_is_good(beads: Beads, tmp_path: Path) -> None:
 async def test_a_missing_opencode_is_an_error(project: Path) -> None:
     (line,) = await opencode.agent_server(Settings(), {})
     assert (line.level, line.check) == ("error", "opencode")
+    assert "Claude Code" not in line.remedy
+    program(project, "claude", "#!/bin/sh\n")
+    (line,) = await opencode.agent_server(Settings(), {})
+    assert "or give its agents to Claude Code, which is here" in line.remedy
 
 
 @pytest.mark.parametrize(("text", "level"), [

@@ -239,6 +239,15 @@ def test_path_wins_over_the_cache(machine: Path, name: str) -> None:
     assert programs.candidates(name) == [on_path, in_cache]
 
 
+def test_the_wheel_of_bd_comes_after_path_and_before_the_cache(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(machine / "environment" / "python"))
+    in_cache, in_wheel = put(cached(machine, "bd")), put(machine / "environment" / "bd")
+    put(machine / "environment" / "opencode")
+    assert programs.candidates("bd") == [in_wheel, in_cache]
+    assert programs.find("opencode") is None
+    assert programs.find("bd") != put(machine / "bin" / "bd") == programs.find("bd")
+
+
 def test_a_program_that_may_not_be_run_is_not_found(machine: Path) -> None:
     put(cached(machine, "bd"), mode=0o644)
     assert programs.find("bd") is None

@@ -21,6 +21,7 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.system import filesystems, programs
 from ashep.adapters.system.folders import walk
+from ashep.adapters.system.tool_sources import how_to_get
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import examine, settled
 from ashep.core.policy.runner_kinds import OPENCODE
@@ -126,7 +127,7 @@ async def tracker(project: Path, settings: Settings) -> list[CheckLine]:
     name = settings.tracker.command[0]
     program = await to_thread.run_sync(programs.find, name)
     if program is None:
-        remedy = f"install Beads {programs.BD_VERSION} or later, or run `make setup`"
+        remedy = await to_thread.run_sync(how_to_get, name) if name == "bd" else "correct `tracker.command`"
         return [CheckLine("error", "bd", await to_thread.run_sync(programs.lack_of, name), remedy)]
     bd = BeadsTracker(project, settings.tracker.command, "ashep-install", _TRACKER)
     try:
@@ -134,7 +135,7 @@ async def tracker(project: Path, settings: Settings) -> list[CheckLine]:
             info = await bd.check()
     except TrackerMissing as error:
         if "too old" in str(error):
-            remedy = f"install bd {programs.BD_VERSION} or later"
+            remedy = await to_thread.run_sync(how_to_get, "bd")
         elif "beads" in str(error):
             lack, remedy = f"{project} has no Beads database", "run `bd init`; ashep never does that"
             return [CheckLine("error", "database", lack, remedy)]

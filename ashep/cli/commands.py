@@ -15,6 +15,7 @@ COMMANDS = {
     "ashep": {
         "init": ("project.init", "Write the files of a new project."),
         "install": ("project.init", "Check that everything needed is there."),
+        "get-bd": ("project.get_bd", "Get Beads' bd, where there is none."),
         "sync-agents": ("project.init", "Add the server's agents to agents.yaml."),
         "work": ("running.work", "Work on ready issues."),
         "stop": ("running.work", "Stop the daemon."),

@@ -21,6 +21,7 @@ from ashep.actions.runners.base import (
 )  # fmt: skip
 from ashep.adapters.git.workspaces.clones import place_at
 from ashep.adapters.system import programs
+from ashep.adapters.system.tool_sources import how_to_get
 from ashep.config.sync_agents import ServerAgent
 from ashep.core.facts.runs import Model
 from ashep.core.policy.runner_kinds import CLAUDE
@@ -41,7 +42,7 @@ async def examine(runner: Examination) -> list[CheckLine]:
     where = await to_thread.run_sync(shutil.which, command[0])
     if where is None:
         cache = f"neither on PATH nor in the tools cache {programs.tools_cache()}"
-        remedy = f"install Claude Code {programs.CLAUDE_VERSION} (npm install -g @anthropic-ai/claude-code)"
+        remedy = await to_thread.run_sync(how_to_get, CLAUDE)
         missing = f"{command[0]} is {cache if command[0] == CLAUDE else 'not there'}"
         return [CheckLine("error", name, missing, remedy)]
     version = await read_version(name, command[0], command, f"run `{command[0]} --version` by hand")

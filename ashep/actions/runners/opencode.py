@@ -34,10 +34,11 @@ from ashep.adapters.runners.opencode.isolated_runner import IsolatedRunner, fold
 from ashep.adapters.runners.opencode.schema import ListedAgent
 from ashep.adapters.runners.opencode.server import folder_of, how_to_open, record_in
 from ashep.adapters.system import process_table, programs
+from ashep.adapters.system.tool_sources import how_to_get
 from ashep.config import ConfigErrors, load
 from ashep.config.sync_agents import ServerAgent, vanished
 from ashep.core.policy.agents import Agents
-from ashep.core.policy.runner_kinds import OPENCODE
+from ashep.core.policy.runner_kinds import CLAUDE, OPENCODE
 from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.errors import AshepError, RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.factories import FOLDER, NamedRunner, check_path, make_place_runner, opencode_of, places_of, secret_variables
@@ -157,7 +158,9 @@ async def _managed(settings: OpencodeSettings) -> list[CheckLine]:
     name = settings.command[0]
     program = await to_thread.run_sync(programs.find, name)
     if program is None:
-        remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
+        remedy = await to_thread.run_sync(how_to_get, OPENCODE)
+        if await to_thread.run_sync(programs.find, CLAUDE):  # then OpenCode is one of two
+            remedy += ", or give its agents to Claude Code, which is here: `runner: {type: claude}` in agents.yaml"
         return [CheckLine("error", "opencode", await to_thread.run_sync(programs.lack_of, name), remedy)]
     command, by_hand = [str(program), *settings.command[1:]], f"run `{name} --version` by hand"
     version = await read_version("opencode", command[0], command, by_hand)

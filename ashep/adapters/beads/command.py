@@ -22,6 +22,7 @@ from ashep.adapters.beads.json_stream import Rows
 from ashep.adapters.beads.schema import CallError, Version
 from ashep.adapters.system import process_table, programs
 from ashep.adapters.system.filesystems import identify_file
+from ashep.adapters.system.tool_sources import how_to_get
 from ashep.core.text import clean
 from ashep.errors import (
     AshepError,
@@ -131,7 +132,8 @@ class Bd:
         """Give the whole command line; raises TrackerMissing where there is no such program."""
         program = await anyio.to_thread.run_sync(programs.find, self._command[0])
         if program is None:
-            raise self._absent(f"{self._command[0]} is not on PATH nor in the tools cache (`make setup`)")
+            todo = await anyio.to_thread.run_sync(how_to_get, "bd")
+            raise self._absent(f"{self._command[0]} is not on PATH nor in the tools cache: {todo}")
         return [str(program), *self._command[1:], f"--actor={self.actor}", *arguments]
 
     def _absent(self, why: str) -> AshepError:

@@ -90,8 +90,11 @@ def tools_cache() -> Path:
 
 
 def candidates(name: str) -> list[Path]:
-    """List where a program is, best first: PATH (or the path itself, where the name is one), then the tools cache."""
-    on_path = shutil.which(name)
+    """List where a program is, best first: PATH (or the path itself, where the name is one), then the tools cache.
+
+    bd is in the environment of ashep itself, too, where the wheel ashep-bd put it there: before the cache.
+    """
+    on_path = shutil.which(name) or (shutil.which(name, path=os.path.dirname(sys.executable)) if name == "bd" else None)
     cached = tools_cache() / _IN_CACHE[name] if name in _IN_CACHE else None
     found = [Path(on_path)] if on_path else []
     return [*found, cached] if cached is not None and os.access(cached, os.X_OK) else found

@@ -64,8 +64,8 @@ def install(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check that everything needed is there: bd, OpenCode with the models that agents name, git, disk; and say where
-    agents run, and which programs of the set-up and of checks they lack there.
+    """Check that everything needed is there: bd, what runs the agents, the models that they name, git, disk; and say
+    where agents run, and which programs of the set-up and of checks they lack there.
 
     In the repository a tree is made, committed to, checked and landed on a branch of its own, and all of it is taken
     away. Nothing else is changed. An OpenCode server that does not run is started to be asked, and ended again; no

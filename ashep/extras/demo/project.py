@@ -11,6 +11,7 @@ from typing import Any
 
 from ashep.adapters.sandboxes.bubblewrap import Bubblewrap, try_out
 from ashep.adapters.system import programs
+from ashep.adapters.system.tool_sources import how_to_get
 from ashep.errors import AshepError, ProgramMissing
 from ashep.extras.demo.progress import STILL
 from ashep.extras.demo.scenario import BASE, CALC, TEST_PROGRAM, Scenario, merge_asked
@@ -49,11 +50,10 @@ class DemoProject:
         missing = [name for name, path in found.items() if path is None]
         if missing or bd is None:
             what = " and ".join(missing)
-            raise ProgramMissing(
-                f"{what} cannot be found: `make setup` gets it. `ashep demo --simulated` needs nothing"
-            )
+            todo = "; ".join(how_to_get(name) for name in missing if name != "git") or "install git"
+            raise ProgramMissing(f"{what} cannot be found: {todo}. `ashep demo --simulated` needs nothing")
         if claude and programs.find("claude") is None:
-            raise ProgramMissing("Claude Code cannot be found: `make claude` gets it. `ashep demo` goes without")
+            raise ProgramMissing(f"Claude Code cannot be found: {how_to_get('claude')}. `ashep demo` goes without")
         return DemoProject(folder, bd, _environment(folder / "home"), piece)
 
     def asking(self, model: str) -> "DemoProject":
