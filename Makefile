@@ -8,7 +8,7 @@ WORKERS ?= 5
 PARALLEL := -n $(WORKERS) --dist loadfile --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv claude page demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut deep bench lock clean
+.PHONY: help setup venv claude page demo test quick check format lint types contracts docs wheel bd-wheel wheel-check release torture night month mishaps crowd soak torture-real powercut deep bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ claude: ## get Claude Code, which tests alone need (Linux on x64; 190 MB to fetc
 	@$(SETUP) claude
 	@$(SETUP) claude-acp
 
-page: ## build the page of `ashep ui` from web/
+page: venv ## build the page of `ashep ui` from web/
 	@$(SETUP) page
 
 demo: ## watch Agent Shepherd walk issues through a policy, offline; while bd is being built, in memory
@@ -55,6 +55,21 @@ contracts: venv ## check who imports whom
 
 docs: venv ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+wheel: page ## pack ashep with its page into dist/: one file, with which nobody else needs Node
+	@rm -f dist/ashep-*.whl
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+
+bd-wheel: venv ## pack bd for this platform into dist/ (52 MB; the first time bd is built, about 10 minutes)
+	@$(SETUP) bd --build
+	@rm -f dist/ashep_bd-*.whl
+	@cd requirements/beads && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist
+
+wheel-check: wheel ## install what is in dist/ where there is no Node, no Go and no checkout, and try it there
+	@$(BIN)/python -m tools.wheel_check
+
+release: page ## version, changelog, wheels, checksums, commit and tag; nothing is uploaded (VERSION=0.2.0)
+	@$(BIN)/python -m tools.release $(VERSION)
 
 torture: venv ## live through simulated nights on lying tools and failing disks (SEEDS=20000, FIRST=0)
 	@$(BIN)/python -m chaos.torture --seeds $(or $(SEEDS),20000) --first $(or $(FIRST),0)

@@ -100,6 +100,10 @@ PARTS: dict[str, Part] = {
         (("tests.full", "-n", "0", "-s", "tests/e2e/hour.py"),),
         r"\d+ issues closed.*",
     ),
+    "wheel": Part(
+        "what is installed from the wheels, where there is no Node, no Go and no checkout", (("tools.wheel_check",),),
+        r"\d+ s:? .*",
+    ),
     "policies": Part("lives under policies that pass the check", (("tests.policies", "--lives", "10000"),)),
     "torture": Part(
         "simulated nights on lying tools and failing disks",

@@ -11,11 +11,13 @@ import pytest
 
 from ashep.api.static import built
 from ashep.config import write_starter
+from tests.test_setup import GO, Machine
 
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.slow
+@pytest.mark.promise("L6")
 def test_the_page_of_a_wheel_is_shown_without_node(tmp_path: Path) -> None:
     if not built().files:
         pytest.skip("there is no wheel without a page: run `make page`")
@@ -23,6 +25,14 @@ def test_the_page_of_a_wheel_is_shown_without_node(tmp_path: Path) -> None:
     subprocess.run(build, cwd=ROOT, capture_output=True, timeout=120, check=True)
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         wheel.extractall(tmp_path / "site")
+    subprocess.run([*build[:-1], str(tmp_path / "again")], cwd=ROOT, capture_output=True, timeout=120, check=True)
+    assert next(tmp_path.glob("*.whl")).read_bytes() == next(tmp_path.glob("again/*.whl")).read_bytes()
+    machine = Machine(tmp_path)
+    for name, text in (("gcc", "#!/bin/sh\n"), ("go", GO)):
+        machine.program(name, text)
+    done = machine.setup("bd", tmp_path / "site/ashep/requirements/setup.py")
+    assert done.returncode == 0, "what the wheel carries builds bd where there is Go"
+    assert " build -v -mod=readonly " in machine.log.read_text()
     project = tmp_path / "project"
     write_starter(project / ".agent-shepherd")
     environ = {"PYTHONPATH": str(tmp_path / "site"), "PATH": str(tmp_path), "HOME": str(tmp_path)}
