@@ -171,8 +171,13 @@ def codes_of(function: str, position: int) -> set[str]:
 
 
 def codes_of_holds() -> set[str]:
-    """The codes of holds, and those of pauses, providers and caps, which stand in tables."""
-    return {*holds.PAUSED, *holds.NO_PROVIDER, *holds.CAPS} | codes_of("Hold", 0)
+    """The codes of holds; those of pauses, providers, caps and labels stand in tables."""
+    (tree,) = (tree for path, tree in core() if path.name == "eligibility.py")
+    pairs = (node.elts for node in ast.walk(tree) if isinstance(node, ast.Tuple) and len(node.elts) == 2)
+    labels = {
+        str(code.value) for code, label in pairs if isinstance(code, ast.Constant) and isinstance(label, ast.Attribute)
+    }
+    return {*holds.PAUSED, *holds.NO_PROVIDER, *holds.CAPS} | codes_of("Hold", 0) | labels
 
 
 def test_the_codes_of_holds_are_those_of_the_core() -> None:

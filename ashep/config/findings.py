@@ -47,8 +47,8 @@ class ConfigErrors(ConfigError):
         first, more = findings[0], len(findings) - 1
         message = f"{first.message} (and {more} more)" if more else first.message
         super().__init__(message, file=first.file, line=first.line, key=first.key)
-        how = " (`ashep policy check` tells how)"  # who tells these does not show the way to it
-        hinted = (replace(finding, message=finding.message + how) if finding.story else finding for finding in findings)
+        tip = " (`ashep policy check` tells how)"  # who tells these does not show the way to it
+        hinted = (replace(finding, message=finding.message + tip) if finding.story else finding for finding in findings)
         self.errors: tuple[ConfigError, ...] = tuple(finding.error() for finding in hinted)
 
 

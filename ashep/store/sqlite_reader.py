@@ -37,9 +37,9 @@ def read_meta(state: Path) -> dict[str, str]:
         return {}
 
 
-def drawn_end(known: Mapping[str, str]) -> tuple[str, int]:
+def drawn_end(meta: Mapping[str, str]) -> tuple[str, int]:
     """Say up to where the database is drawn: names of the journal's files sort as their numbers do."""
-    return known.get("file", ""), int(known.get("offset", -1))
+    return meta.get("file", ""), int(meta.get("offset", -1))
 
 
 def journal_end(state: Path) -> tuple[str, int]:
@@ -54,5 +54,5 @@ def is_behind(state: Path) -> bool:
     Beside a running daemon True is usual for a fraction of a second after each batch. Where none runs, True means that
     the last one was killed; the next one catches up.
     """
-    known = read_meta(state)
-    return known.get("version") != VERSION or drawn_end(known) != journal_end(state)
+    meta = read_meta(state)
+    return meta.get("version") != VERSION or drawn_end(meta) != journal_end(state)

@@ -20,7 +20,7 @@ FileIdentity = tuple[int, ...]
 
 
 def identify_file(file: Path) -> FileIdentity:
-    """Return what tells a file, behind all links, from what stood or stands in its place; empty: there is none."""
+    """Return what tells a file, behind all links, from another one in its place; empty: there is none."""
     with suppress(OSError, ValueError):  # what is no file's name
         status = file.stat()
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
