@@ -174,9 +174,7 @@ def codes_of_holds() -> set[str]:
     """The codes of holds; those of pauses, providers, caps and labels stand in tables."""
     (tree,) = (tree for path, tree in core() if path.name == "eligibility.py")
     pairs = (node.elts for node in ast.walk(tree) if isinstance(node, ast.Tuple) and len(node.elts) == 2)
-    labels = {
-        str(code.value) for code, label in pairs if isinstance(code, ast.Constant) and isinstance(label, ast.Attribute)
-    }
+    labels = {word for code, label in pairs if isinstance(label, ast.Attribute) for word in constants(code)}
     return {*holds.PAUSED, *holds.NO_PROVIDER, *holds.CAPS} | codes_of("Hold", 0) | labels
 
 
