@@ -121,7 +121,7 @@ async def _work(
     stories = Keeping(mirror_of(project, settings, actor), say) if settings.bmad.enabled else None
     try:
         info = await _reach_tracker(tracker, say, systemd)
-        program = tracker_settings.type if tracker_settings.own else "bd"
+        program = tracker_settings.type if tracker_settings.is_own else "bd"
         say(f"working on {info.location} as {actor}; {program} {info.version}")
         if "sandbox" not in settings.agents.model_fields_set:
             say(AS_YOU)

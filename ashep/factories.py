@@ -87,8 +87,10 @@ def check(project: Path, settings: Settings) -> None:
     """Import the user's classes and hold them against their ports. Raises `ConfigError`, and as `check_path` does."""
     check_path(project)
     tracker, types = settings.tracker, settings.verification.types
-    classes: list[tuple[KeyPath, str, type]] = [(("tracker", "type"), tracker.type, Tracker)] if tracker.own else []
-    classes += [(("runners", name, "type"), runner.type or "", Runner) for name, runner in settings.runners.own.items()]
+    classes: list[tuple[KeyPath, str, type]] = [(("tracker", "type"), tracker.type, Tracker)] if tracker.is_own else []
+    classes += [
+        (("runners", name, "type"), runner.type or "", Runner) for name, runner in settings.runners.custom.items()
+    ]
     classes += [(("verification", "types", name, "type"), kind.type, CheckType) for name, kind in types.items()]
     for path, dotted, port in classes:
         try:
@@ -102,7 +104,7 @@ def tracker_of(
 ) -> Tracker:
     """Make the project's tracker, which writes as `actor`. Raises `ConfigError`."""
     tracker = settings.tracker
-    if not tracker.own:
+    if not tracker.is_own:
         return BeadsTracker(project, tracker.command, actor, tracker.timeout.total_seconds(), redaction)
     context = _context(project, "tracker", tracker.options, redaction, clock, actor, tracker.timeout)
     return cast(Tracker, _made(project, ("tracker", "type"), tracker.type, Tracker, context))
@@ -121,7 +123,7 @@ def find_annotations(
 ) -> Annotations | None:
     """Make the same; None: the tracker is the user's, and has no such thing. Raises `ConfigError`."""
     tracker, name = settings.tracker, f"{settings.tracker.type}.Annotations"
-    if not tracker.own:
+    if not tracker.is_own:
         return BeadsAnnotations(project, tracker.command, actor, tracker.timeout.total_seconds())
     try:
         if not hasattr(load(tracker.type, Tracker, project), "Annotations"):
@@ -176,7 +178,7 @@ async def inside_of(
     """
     profile, environment = await _server(project, settings, place, None, folder).surroundings()
     inside = await enter(profile, environment, project if whole else None)
-    for name in settings.runners.others if not whole else ():
+    for name in settings.runners.extra if not whole else ():
         add = _BESIDE_THE_SERVER.get(settings.runners.kind(name))
         if inside is not None and add is not None:
             things = folder or await to_thread.run_sync(folder_for, project / FOLDER / "state", place)
@@ -213,7 +215,7 @@ class NamedRunner:
     @property
     def chosen(self) -> OtherRunner:
         """What config.yaml says of it, where it is not the agent server."""
-        return self.settings.runners.others[self.name]
+        return self.settings.runners.extra[self.name]
 
     def make(self, redaction: Redaction | None = None) -> Runner:
         """Make the runner without the prefix of its sessions. Raises `ConfigError`."""

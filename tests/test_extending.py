@@ -401,7 +401,7 @@ def test_the_world_knows_both_and_counts_on_no_instance(project: Path) -> None:
     adopted = Adopted("settings", settings(project).model_dump_json(), "", RULES)
     world = evolve(World(), Entry(1, T0, adopted))
     assert world.settings == settings(project)
-    assert world.settings.runners.own["mine"].type == "own_parts:Agents"
+    assert world.settings.runners.custom["mine"].type == "own_parts:Agents"
     assert not world.dies("mine")
     assert evolve(World(), Entry(1, T0, Adopted("settings", Settings().model_dump_json(), "", RULES))).dies(OPENCODE)
 

@@ -30,7 +30,7 @@ from ashep.core.impact import changes, secrets, source_signals
 from ashep.core.policy.globs import Globs
 from ashep.core.policy.permissions import matches
 from ashep.core.policy.policies import Match
-from ashep.core.reconcile.eligibility import _named as named  # pyright: ignore[reportPrivateUsage]
+from ashep.core.reconcile.eligibility import _parse_run_id as named  # pyright: ignore[reportPrivateUsage]
 from ashep.core.reconcile.eligibility import is_titled
 from ashep.core.runs.requests import _words as answer_of  # pyright: ignore[reportPrivateUsage]
 from ashep.core.runs.requests import chosen

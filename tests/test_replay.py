@@ -187,7 +187,7 @@ def test_after_a_difference_it_goes_on_from_what_was_recorded() -> None:
 
 RULES_CHANGED = [
     Mutant("always the first phase", routing.enter, "(issue, target,", "(issue, policy.phases[0].name,"),
-    Mutant("no reason for waiting", private(dispatch, "_held"), "[] if told", "[] if True"),
+    Mutant("no reason for waiting", private(dispatch, "_hold"), "[] if told", "[] if True"),
     Mutant("excluding is not obeyed", human_overrides.obey, "if world.settings.labels.excluded in view.labels",
      "if False"),
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),

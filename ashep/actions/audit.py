@@ -238,7 +238,7 @@ async def _audit(project: Path, state: Path, settings: Settings, told: Told, say
     async def has_session(session: str) -> bool:
         """Ask the runners as they are, each only where there is something to ask; no agent server is started."""
         name = runner_of(session)
-        if name in settings.runners.own:
+        if name in settings.runners.custom:
             raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
         runner = runners.of(session)
 

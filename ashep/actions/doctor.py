@@ -53,7 +53,7 @@ async def checks(
     lines += await to_thread.run_sync(configuration, project)
     found = dict[str, list[CheckLine]]()
     tried: dict[str, Callable[[], Awaitable[list[CheckLine]]]] = {
-        "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
+        "bd": lambda: (own_tracker if settings.tracker.is_own else tracker)(project, settings),
         "git": lambda: git(project, settings),
         "repository": lambda: doctor_git.repository(project, settings, ask=server),
         "trial": lambda: doctor_git.trial(project, settings, ask=server),
@@ -90,7 +90,7 @@ def settings_of(project: Path) -> Settings:
 async def all_offers(project: Path, settings: Settings, say: Say = silent) -> ServerCatalog:
     """Ask the server, unless no agent is of it, and say what each other runner has that can be asked for it."""
     runners, used = settings.runners, await to_thread.run_sync(runners_used, project)
-    asked = OPENCODE in used or not runners.others or OPENCODE in runners.model_fields_set
+    asked = OPENCODE in used or not runners.extra or OPENCODE in runners.model_fields_set
     kinds = {name: kind_of(settings, name) for name in runners.names if name != OPENCODE or asked}
     asked_for = [(name, kind.offers) for name, kind in kinds.items() if kind.offers]
     found = [await offers(NamedRunner(project, settings, name), say) for name, offers in asked_for]

@@ -54,8 +54,8 @@ class CheckLine:
 async def agents(project: Path, settings: Settings) -> list[CheckLine]:
     """Say where agents run that may change files, what weakens it, and what they lack there."""
     runners = settings.runners
-    if runners.own and runners.own == runners.others and OPENCODE not in runners.model_fields_set:
-        names = ", ".join(runners.own)
+    if runners.custom and runners.custom == runners.extra and OPENCODE not in runners.model_fields_set:
+        names = ", ".join(runners.custom)
         return [CheckLine("ok", "agents", f"where agents run is the business of the runner {names}")]
     otherwise = await to_thread.run_sync(_otherwise, project, settings)
     if not sandboxed(settings):

@@ -21,7 +21,7 @@ from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.reconcile.observe import looked
+from ashep.core.reconcile.observe import compare_tracker
 from ashep.core.reconcile.step import RULES, step
 from ashep.core.runs.agent_selection import named_in
 from ashep.core.state.world import World
@@ -81,7 +81,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             repository = await checkup.look(settings.landing.base or tree.branch or "")
             world = evolve(world, records.Entry(world.seq + 1, world.now, repository))
             notes += [repository.behind] if repository.behind else []
-        seen = looked(world, look.ready, [issue.issue for issue in look.issues], tree, world.seq)
+        seen = compare_tracker(world, look.ready, [issue.issue for issue in look.issues], tree, world.seq)
         world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
         starts = [entry.body for entry in entries if isinstance(entry.body, runs.RunPlanned)]
         # the words of what would start are read as a claim would read them: a look has none

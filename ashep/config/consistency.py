@@ -338,7 +338,7 @@ def _isolation(settings: Settings) -> Iterator[Problem]:
         return
     if settings.worker.workspace != "place":
         yield "no-place", where, "takes places of the issues' own: set `worker.workspace: place`"
-    elif (others := [one for one in settings.runners.unsandboxed if settings.runners.others[one].type]) or opencode.url:
+    elif (others := [one for one in settings.runners.unsandboxed if settings.runners.extra[one].type]) or opencode.url:
         own = "; `agents: {sandbox: none}` lets all run as you" if sandboxed else ""
         which = f"agents of a class of your own, as {', '.join(others)}" if others else "an OpenCode server at a `url`"
         yield "no-place", where, f"cannot isolate {which}{own}"

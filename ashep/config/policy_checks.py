@@ -26,11 +26,11 @@ Problem = tuple[str, KeyPath, str]
 def own_classes(settings: Settings) -> Iterator[Problem]:
     """Say what is wrong with `tracker`, `runners` and `verification`, by the file alone: no class is imported."""
     tracker, runners = settings.tracker, settings.runners
-    if tracker.own and "command" in tracker.model_fields_set:
+    if tracker.is_own and "command" in tracker.model_fields_set:
         yield "pointless-key", ("tracker", "command"), f"has no effect with {tracker.type}; give it in `options`"
-    if not tracker.own and tracker.options:
+    if not tracker.is_own and tracker.options:
         yield "pointless-key", ("tracker", "options"), "only a class of your own takes options; remove them"
-    for name, runner in runners.others.items():
+    for name, runner in runners.extra.items():
         path: KeyPath = ("runners", name)
         if not is_name(name):
             yield "bad-name", path, "not a name: a letter, then letters, digits, _ or - (64 at most)"

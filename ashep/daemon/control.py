@@ -15,7 +15,7 @@ from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.human_overrides import cancellation, is_person, unnamed
 from ashep.core.runs.agent_selection import model_of
-from ashep.core.state.pauses import hold
+from ashep.core.state.pauses import find_hold
 from ashep.core.state.run import runner_of
 from ashep.core.state.world import World
 from ashep.core.text import clean
@@ -111,7 +111,7 @@ class Control:
     def _stands(self) -> dict[str, Any]:
         world = self._shepherd.world
         runs = [run.id for issue in sorted(world.indexes.live) if (run := world.flows[issue].run) is not None]
-        return {"runs": runs, "pauses": _standing(world), "paused": hold(world.pauses, None) is not None}
+        return {"runs": runs, "pauses": _standing(world), "paused": find_hold(world.pauses, None) is not None}
 
     async def _cancel(self, request: CancelRequest) -> dict[str, Any]:
         before = self._shepherd.world

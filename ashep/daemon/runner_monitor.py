@@ -26,8 +26,7 @@ from ashep.core.resources.agent_server import is_due, memory_read
 from ashep.core.runs.prompt_commands import message_id
 from ashep.core.state.flow import Flow, Takeover
 from ashep.core.state.run import Run, runner_of
-from ashep.core.state.runner_state import Server
-from ashep.core.state.runner_state import of as server_of
+from ashep.core.state.runner_state import Server, get_server
 from ashep.core.state.world import World
 from ashep.daemon.effects.sessions import look
 from ashep.daemon.error_facts import LONGEST_TRACE, is_final, server_lost, short
@@ -92,7 +91,7 @@ class Monitor:
 
     @property
     def _server(self) -> Server:
-        return server_of(self._shepherd.world.servers, self._name)
+        return get_server(self._shepherd.world.servers, self._name)
 
     def _in_use(self) -> bool:
         return self._shepherd.world.in_use(self._name)
@@ -227,7 +226,7 @@ class Monitor:
     def _flows(self) -> list[Flow]:
         world = self._shepherd.world
         flows = (world.flows[issue] for issue in sorted(world.indexes.live))  # in an order that another process repeats
-        return [flow for flow in flows if flow.run is not None and flow.run.on == self._name]
+        return [flow for flow in flows if flow.run is not None and flow.run.session_runner == self._name]
 
     def _live(self) -> list[tuple[Flow, Run]]:
         flows = self._flows()
@@ -421,7 +420,7 @@ def _with_reset(turn: Turn, now: datetime) -> Refusal | None:
 def _news(world: World, seen: RunnerSeen, tried: str, known: list[Fact], now: datetime) -> list[Fact]:
     """What a look at the server tells; `known`: why it is not the one that it was, where that is known."""
     if seen.state == "up":
-        before = server_of(world.servers, seen.runner).version
+        before = get_server(world.servers, seen.runner).version
         seen = replace(seen, replaced=observe.replaced_by(before, seen.detail, tried))
     if known:
         return known if observe.is_known(world.seen.get(seen.runner), seen) else [*known, seen]
@@ -430,5 +429,5 @@ def _news(world: World, seen: RunnerSeen, tried: str, known: list[Fact], now: da
 
 def _slept(world: World, name: str, instance: str) -> list[Fact]:
     """An idle managed server was ended; who was ended already is nothing to tell of."""
-    is_known = instance and instance == server_of(world.servers, name).instance
+    is_known = instance and instance == get_server(world.servers, name).instance
     return [ServerEnded(instance, "idle", name)] if is_known else []

@@ -16,7 +16,7 @@ from ashep.core.delivery.workspaces import takers
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.tracker import ChangeHinted, Issue, TrackerLost, TrackerSeen
 from ashep.core.policy.settings import Settings, TrackerSettings
-from ashep.core.reconcile.observe import expired_leases, hinted, issue_read, issues_read, looked, tracker_read
+from ashep.core.reconcile.observe import compare_tracker, expired_leases, hinted, issue_read, issues_read, tracker_read
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports.clock import Clock
@@ -135,7 +135,7 @@ class Worker:
             first, *parts = await self._differing(issues, as_of)
             await self._shepherd.ask(
                 lambda world: tracker_read(world, seen, info.tried),
-                lambda world: looked(world, ready, first, tree, as_of, others),
+                lambda world: compare_tracker(world, ready, first, tree, as_of, others),
                 lambda world: expired_leases(world, leases, self._clock.now()),
             )
             for part in parts:

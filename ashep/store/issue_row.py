@@ -9,7 +9,7 @@ from ashep.core.analysis.answer_preview import answer_effects
 from ashep.core.analysis.issue_status import account
 from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
 from ashep.core.facts.records import format_time
-from ashep.core.runs.requests import asked_now, question_of
+from ashep.core.runs.requests import get_open_request, question_of
 from ashep.core.state.delivery import Landing
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
@@ -45,7 +45,7 @@ def time_or_none(time: datetime | None) -> str | None:
 
 def _question(world: World, flow: Flow) -> types.QuestionJson | None:
     """The question that is open, of a phase, or of a run that waits in its session, and where answers to it lead."""
-    question, pending = flow.question, asked_now(flow)
+    question, pending = flow.question, get_open_request(flow)
     follows = [types.WayJson(**asdict(way)) for way in answer_effects(world, flow)]
     if pending is not None and flow.run is not None:
         asks, since = pending.request.asks, flow.run.asks.waits_since or flow.since

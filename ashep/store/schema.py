@@ -157,7 +157,7 @@ def notices_json(world: World) -> str:
     notices: list[types.NoticeJson] = [
         {
             "target": route.target, "error": route.error, "failures": route.tries, "given_up": route.given_up,
-            "since": time_or_none(route.since), "waiting": len(world.notices.of(route.target)),
+            "since": time_or_none(route.since), "waiting": len(world.notices.list_unsent(route.target)),
             "due": time_or_none(route.after),
         }
         for route in sorted(world.notices.routes, key=lambda route: route.target)

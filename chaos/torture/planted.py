@@ -283,7 +283,7 @@ def closed_taken_for_merged() -> AbstractContextManager[object]:
             return [PullRequestMerged(fact.issue, fact.number, "", "it is over")]
         return original(world, earlier, flow, fact)
 
-    original = pull_requests.seen
+    original = pull_requests.follow_pull_request
     return patch.dict(decide.RULES, {PullRequestSeen: seen})
 
 
@@ -296,7 +296,7 @@ def merged_is_merged() -> AbstractContextManager[object]:
     def seen(world: World, earlier: Flow, flow: Flow, fact: Any) -> list[Fact]:
         return original(world, earlier, flow, replace(fact, head=""))
 
-    original = pull_requests.seen
+    original = pull_requests.follow_pull_request
     return _all(patch.dict(decide.RULES, {PullRequestSeen: seen}), patch.object(forge_effects, "_merged_before", never))
 
 

@@ -26,7 +26,7 @@ from ashep.core.state import providers, runner_state
 from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_BUDGET, PAUSED
 from ashep.core.state.indexes import turn
-from ashep.core.state.pauses import dues, hold
+from ashep.core.state.pauses import dues, find_hold
 from ashep.core.state.run import Run, provider_of, runner_of
 from ashep.core.state.runner_state import NOT_SEEN
 from ashep.core.state.spending import TIMER, next_budget
@@ -127,9 +127,9 @@ class Laws:
             case delivery.WorkVerified(issue=issue, run=run) if run and world.flows[issue].work.unproven:
                 self.succeeded.pop(issue, None)  # the phase is repeated, or a person asked
             case issues.IssueTaken(issue=issue):
-                assert hold(world.pauses, None) is None, f"{issue} is taken in a pause"
+                assert find_hold(world.pauses, None) is None, f"{issue} is taken in a pause"
             case facts_runs.RunPlanned(issue=issue, run=run):
-                assert hold(world.pauses, fact.model.provider if fact.model else None) is None, f"{run} in a pause"
+                assert find_hold(world.pauses, fact.model.provider if fact.model else None) is None, f"{run} in a pause"
                 self._drained(world, run, fact.runner)
                 assert run not in self.runs, f"{run} is planned twice"
                 self.runs.add(run)
@@ -170,7 +170,7 @@ class Laws:
                 pass
 
     def _drained(self, world: World, run: str, runner: str) -> None:
-        recycling, seen = runner_state.of(world.servers, runner).recycling, world.seen.get(runner)
+        recycling, seen = runner_state.get_server(world.servers, runner).recycling, world.seen.get(runner)
         here = recycling is not None and seen is not None and recycling.instance == seen.instance
         assert not here, f"{run} begins on a server that is to be begun anew"
 
@@ -326,7 +326,7 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.wanted, f"no run, none wanted: {flow}"
         assert flow.code or flow.not_before, f"wanted, not started, and no reason: {flow}"
         assert flow.code not in PAUSED or world.pauses or flow.not_before, f"held by a pause that is over: {flow}"
-        assert flow.code != "recycling" or runner_state.of(world.servers, OPENCODE).recycling, (
+        assert flow.code != "recycling" or runner_state.get_server(world.servers, OPENCODE).recycling, (
             f"held for a recycling that is over: {flow}"
         )
 

@@ -456,7 +456,7 @@ def test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy() -
         made.batch(entries)
         flow = made.world.flows.get(ISSUE)
         if flow is not None and flow.run is not None and flow.run.began is not None:
-            other = made._other(made.world, made.lives[ISSUE]).flows[ISSUE].run
+            other = made._alter_world(made.world, made.lives[ISSUE]).flows[ISSUE].run
             assert other is not None
             assert other.began is None
             return
@@ -577,12 +577,15 @@ def test_what_is_said_is_what_really_would_have_been(pairs: list[Pair]) -> None:
 PASS = counterfactual.Counterfactual
 GUESSES = [
     Mutant(
-        "what is told to agents is of no account", policy_diff.shown, "phase.model_dump", "False and phase.model_dump"
+        "what is told to agents is of no account",
+        policy_diff.dump_agent_view,
+        "phase.model_dump",
+        "False and phase.model_dump",
     ),
     Mutant("how long runs take is of no account", policy_diff.untimely, "return one", "continue"),
     Mutant("no more runs than now", alternate_run.bounded, "policy.limits.max_runs - spent", "0"),
     Mutant("starts are not compared", private(PASS, "_dispatched"), "parted(was, now)", "None"),
-    Mutant("the recorded policy decides", private(PASS, "_other"), "self.policies or ", ""),
+    Mutant("the recorded policy decides", private(PASS, "_alter_world"), "self.policies or ", ""),
     Mutant("the recorded deadline counts", private(PASS, "_same"), "other.due if", "None if"),
     Mutant("what is left out is counted", policy_diff.counted, "questions += 1", "questions += 2"),
 ]
@@ -610,7 +613,7 @@ ASSUMED = [
     (test_a_tree_that_changed_before_the_question_is_other_work,
      Mutant("any tree will do", alternate_run.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() ==")),
     (test_another_delay_is_another_outcome,
-     Mutant("any delay will do", policy_diff.said, "not in left_out", 'not in {*left_out, "due"}')),
+     Mutant("any delay will do", policy_diff.extract_decision, "not in left_out", 'not in {*left_out, "due"}')),
     (test_a_question_that_nobody_answered_in_time_might_have_been_answered_later,
      Mutant("nothing more is nothing else", policy_diff.parted, "zip_longest(", "zip(")),
     (test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
@@ -629,7 +632,8 @@ ASSUMED = [
     (test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
      Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None or", "False and")),
     (test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,
-     Mutant("a run keeps the recorded phase", private(PASS, "_other"), "began=None", "began=flow.run.began")),
+     Mutant("a run keeps the recorded phase", private(PASS, "_alter_world"), "began=None",
+            "began=flow.run.began")),
     (test_a_run_of_another_issue_in_the_tree_is_other_work,
      Mutant("only its own runs write", PASS.batch, "self._asking - {entry.body.issue}", "()")),
 ]  # fmt: skip

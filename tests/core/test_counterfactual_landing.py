@@ -268,7 +268,7 @@ MISTAKES = [
      Mutant("what falls short lands all the same", private(alternate_run, "_tells"), "landing.verify and",
       "False and")),
     (test_an_answer_about_work_in_a_tree_of_its_own_counts_whatever_happens_in_others,
-     Mutant("all work is in one tree", alternate_run.written, "planned.branch == (", "planned.issue or (")),
+     Mutant("all work is in one tree", alternate_run.spoil_shared_tree, "planned.branch == (", "planned.issue or (")),
 ]  # fmt: skip
 """Each makes something up that never was seen, or loses what was: it spoils its test."""
 

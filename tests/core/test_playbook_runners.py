@@ -119,7 +119,7 @@ def test_a_session_of_one_runner_is_never_gone_on_in_by_another() -> None:
     session = book.flow().run
     assert session is not None
     assert session.session is not None
-    assert session.on == CLAUDE
+    assert session.session_runner == CLAUDE
     files = Agents(version=1, agents=(other, JUDGE))
     book.made.turn(resources.Adopted("agents", files.model_dump_json(), "ab" * 32, book.world.rules))
     book >> book.reports("failed") << ...
@@ -140,7 +140,7 @@ def test_another_runner_reads_the_session_of_a_run_whose_outcome_is_missing() ->
     assert (opened.runner, opened.access) == (OPENCODE, "read")
     run = book.flow().run
     assert run is not None
-    assert (run.runner, run.on) == (CLAUDE, OPENCODE)
+    assert (run.runner, run.session_runner) == (CLAUDE, OPENCODE)
 
 
 @pytest.mark.promise("D10")
@@ -173,7 +173,7 @@ def test_a_turn_that_a_person_works_beside_is_stopped_where_that_stops_nothing_o
     book = book_of("t-1")
     book.made.turn(claude())
     book.looked()
-    assert book.run().on == CLAUDE
+    assert book.run().session_runner == CLAUDE
     book >> book.turn("running", people=("msg_ann",))
     (ended,) = book.bodies(runs.RunEnded)
     assert (ended.state, ended.abort) == ("aborted", True)

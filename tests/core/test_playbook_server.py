@@ -17,7 +17,7 @@ from ashep.core.reconcile.observe import replaced_by, runner_read
 from ashep.core.resources.agent_server import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
 from ashep.core.resources.due_times import next_due
 from ashep.core.state.flow import Flow, wall_time
-from ashep.core.state.runner_state import of as server_of
+from ashep.core.state.runner_state import get_server
 from ashep.core.state.world import World, put
 from tests.core import given
 from tests.core.given import policy_of, up
@@ -194,14 +194,14 @@ def test_another_version_of_a_server_is_told_once_and_everything_goes_on() -> No
     new = replace(
         up("server-2"),
         detail="1.19.0",
-        replaced=replaced_by(server_of(book.world.servers, OPENCODE).version, "1.19.0", "1.18.33"),
+        replaced=replaced_by(get_server(book.world.servers, OPENCODE).version, "1.19.0", "1.18.33"),
     )
     assert new.replaced == "1.19.0 answers where 1.18.33 did; ashep is tried with 1.18.33"
     run = book.run().id
     for fact in seen(book, new):
         book >> fact
     assert book.run().id == run, "what ran goes on"
-    assert replaced_by(server_of(book.world.servers, OPENCODE).version, "1.19.0", "1.18.33") == ""
+    assert replaced_by(get_server(book.world.servers, OPENCODE).version, "1.19.0", "1.18.33") == ""
     assert seen(book, replace(new, replaced="")) == [], "and it is told once"
     assert replaced_by("1.19.0", "1.18.33", "1.18.33") == "1.18.33 answers where 1.19.0 did"
     assert replaced_by("", "1.18.33", "1.18.33") == "", "the first one replaces nothing"
@@ -220,9 +220,9 @@ def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() 
         waited.append((book.left[0].due - book.now).total_seconds())
         book.left = []
         if waited[-1]:
-            assert server_of(book.world.servers, OPENCODE).start_after == next_due(book.world)
+            assert get_server(book.world.servers, OPENCODE).start_after == next_due(book.world)
             assert book >> book.later(waited[-1])
-        assert server_of(book.world.servers, OPENCODE).start_after is None
+        assert get_server(book.world.servers, OPENCODE).start_after is None
     assert waited == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]
     assert max(waited) == LONGEST_DELAY.total_seconds()
 
@@ -250,9 +250,12 @@ def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
     book = Playbook(READ)
     for _ in range(5):
         book >> resources.ServerFailed("", "did not start") << ...
-    assert server_of(book.world.servers, OPENCODE).start_after is not None
+    assert get_server(book.world.servers, OPENCODE).start_after is not None
     book.made.crash()
-    assert (server_of(book.world.servers, OPENCODE).failures, server_of(book.world.servers, OPENCODE).start_after) == (
+    assert (
+        get_server(book.world.servers, OPENCODE).failures,
+        get_server(book.world.servers, OPENCODE).start_after,
+    ) == (
         0,
         None,
     )
@@ -279,7 +282,7 @@ def test_a_server_that_grew_is_drained_and_begun_anew_and_everything_goes_on() -
     assert not is_idle(book.world)
     book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
     book << like(runs.RunPlanned, issue="t-1") << like(runs.RunPlanned, issue="t-2")
-    assert server_of(book.world.servers, OPENCODE).recycling is None
+    assert get_server(book.world.servers, OPENCODE).recycling is None
 
 
 def test_no_issue_is_taken_while_the_server_is_drained_and_that_is_not_idle() -> None:
@@ -296,7 +299,7 @@ def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -
     book = Playbook(READ, issues=("t-1", "t-2")).until("review", "t-1")
     book >> big(book) << resources.RecycleWanted
     book >> book.later(DRAIN.total_seconds()) << ...
-    assert server_of(book.world.servers, OPENCODE).recycling is None
+    assert get_server(book.world.servers, OPENCODE).recycling is None
     book.looked()
     assert not book.run("t-1").ended
     assert big(book) == []
@@ -334,14 +337,14 @@ def test_a_server_that_dies_while_it_is_drained_is_not_ended_once_more() -> None
     book >> big(book) << resources.RecycleWanted
     book >> [AWAY, *seen(book, up("server-2"))]
     assert not is_due(book.world, OPENCODE)
-    assert not book.later(DRAIN.total_seconds() + 1) or server_of(book.world.servers, OPENCODE).recycling is None
+    assert not book.later(DRAIN.total_seconds() + 1) or get_server(book.world.servers, OPENCODE).recycling is None
 
 
 def test_a_drain_survives_a_restart_of_the_daemon() -> None:
     book = Playbook(READ).until("review")
     book >> big(book) << resources.RecycleWanted
     book.made.crash()
-    assert server_of(book.world.servers, OPENCODE).recycling is not None
+    assert get_server(book.world.servers, OPENCODE).recycling is not None
     book >> book.reports() << runs.RunEnded << issues.PhaseEntered << like(issues.IssueHeld, code="recycling")
 
 
@@ -354,4 +357,4 @@ def test_old_timers_of_the_server_are_ignored() -> None:
     book = Playbook(READ)
     book >> big(book) << resources.RecycleWanted
     assert book >> [resources.TimerDue("recycle:", given.T0), resources.TimerDue("server:", given.T0)]
-    assert server_of(book.world.servers, OPENCODE).recycling is not None
+    assert get_server(book.world.servers, OPENCODE).recycling is not None

@@ -38,7 +38,7 @@ def test_under_one_that_does_not_lives_have_a_next_move_too() -> None:
 FORGETFUL = [
     (Mutant("a deadline is forgotten", decide.timer_due, 'name == "question"', 'name == "no"'), "no next move"),
     (Mutant("an end is forgotten", routing.after_run, 'fact.state == "aborted"', 'fact.state != ""'), "no next move"),
-    (Mutant("runs have no bound", dispatch.wanted, ">= policy.limits.max_runs", ">= 10**9"), "runs, and the checker"),
+    (Mutant("runs have no bound", dispatch.plan_run, ">= policy.limits.max_runs", ">= 10**9"), "runs, and the checker"),
 ]
 
 

@@ -86,9 +86,9 @@ def runners_used(project: Path) -> set[str]:
 
 def missing_program(settings: Settings, name: str) -> str:
     """Return that the program of a runner is not on this machine; empty: it is, or the runner needs none here."""
-    opencode, chosen = settings.runners.opencode, settings.runners.others.get(name)
+    opencode, chosen = settings.runners.opencode, settings.runners.extra.get(name)
     command = opencode.command if name == OPENCODE and opencode.ours else ()
-    if chosen is not None and name not in settings.runners.own:
+    if chosen is not None and name not in settings.runners.custom:
         command = chosen.command or rules_of(settings.runners.kind(name)).command
     return programs.lack_of(command[0]) if command else ""
 
@@ -147,5 +147,5 @@ async def refuse_link(reference: SessionReference) -> str:
 async def refuse_tail(reference: SessionReference, limit: int, redaction: Redaction) -> str:
     """Raise `RunnerRefused`."""
     name = reference.name
-    known = name in reference.settings.runners.others
+    known = name in reference.settings.runners.extra
     raise RunnerRefused(f"{name} is a runner of your own: only the daemon asks it" if known else f"{name} is gone")

@@ -143,7 +143,7 @@ def _lacks_tracker(state: Path) -> bool:
 
     with suppress(ConfigErrors):
         tracker = settings_in(state.parent).tracker
-        if not tracker.own and (why := programs.lack_of(tracker.command[0])):
+        if not tracker.is_own and (why := programs.lack_of(tracker.command[0])):
             output.note(f"{why}: no issue can be seen or worked on (`ashep install`)")
             return True
     return False

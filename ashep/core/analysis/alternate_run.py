@@ -41,7 +41,9 @@ NOT_CLAIMED = ("no_policy", "unknown_policy", "unknown_phase")
 
 def started(world: World, flow: Flow) -> list[Fact]:
     """Say what `dispatch` makes of an issue where there is room for everything."""
-    rule = {dispatch.WANTED: dispatch.wanted, dispatch.CANDIDATE: dispatch.candidate}.get(dispatch.queue_of(flow) or "")
+    rule = {dispatch.WANTED: dispatch.plan_run, dispatch.CANDIDATE: dispatch.candidate}.get(
+        dispatch.queue_of(flow) or ""
+    )
     if rule is None or world.policies is None or world.agents is None or world.daemon is None:
         return []
     anew = replace(flow, held_by="\0")  # a hold that stands is said again
@@ -104,7 +106,7 @@ def _settle(life: ComparedIssue, world: World, facts: Sequence[Fact]) -> None:
         life.end = End("held", held.code, held.why)
     elif flow.stage == "work" and flow.work.verifying:
         lacking(life, world, f"evidence about the work of {flow.phase}", "nobody looked for it in the record", life.seq)
-    elif flow.stage == "finishing" and flow.work.landing is not None and not flow.work.landing.over:
+    elif flow.stage == "finishing" and flow.work.landing is not None and not flow.work.landing.is_over:
         life.world = world  # the record may tell
     elif flow.stage in ("finishing", "closed"):
         life.end = End("closed", "", flow.why)
@@ -238,7 +240,7 @@ def spoil(life: ComparedIssue, why: str) -> None:
     life.spoilt = life.spoilt or why
 
 
-def written(life: ComparedIssue, planned: runs.RunPlanned) -> None:
+def spoil_shared_tree(life: ComparedIssue, planned: runs.RunPlanned) -> None:
     """Another issue is worked on: where both are in the same tree, its work is there, too."""
     assert life.world is not None
     flow = life.world.flows[life.issue]

@@ -7,7 +7,7 @@ from ashep.core.facts import issues
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import after_answer, after_deadline
 from ashep.core.policy.policies import CLOSE
-from ashep.core.runs.requests import asked_now
+from ashep.core.runs.requests import get_open_request
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 
@@ -40,7 +40,7 @@ class AnswerEffect:
 
 def answer_effects(world: World, flow: Flow) -> tuple[AnswerEffect, ...]:
     """Say where each answer to what is asked now leads, by the policy as it is; nothing where nothing is asked."""
-    if asked_now(flow) is not None and flow.run is not None:
+    if get_open_request(flow) is not None and flow.run is not None:
         return tuple(AnswerEffect(answer, "run", flow.run.phase) for answer in ("answered", "deadline"))
     question = flow.question
     if question is None or flow.stage != "person":

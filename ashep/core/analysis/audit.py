@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, get_args
 
 from ashep.core.analysis.closing_audit import Closings
-from ashep.core.analysis.issue_status import TIMED, State, account, behind
+from ashep.core.analysis.issue_status import TIMED, State, account, find_landing_ahead
 from ashep.core.facts import commands, records, runs, tracker
 from ashep.core.facts.issues import PersonAnswered
 from ashep.core.facts.resources import Finding
@@ -148,7 +148,7 @@ def _waits(world: World, flow: Flow) -> Iterator[Finding]:
             yield Finding("no_end", issue, what)
     elif flow.stage in ("finishing", "giving_back"):
         landing = flow.work.landing
-        lands_later = landing is not None and (landing.due is not None or behind(world, flow) is not None)
+        lands_later = landing is not None and (landing.due is not None or find_landing_ahead(world, flow) is not None)
         if flow.stage == "giving_back" or not (lands_later or flow.reviewed):
             yield Finding("stranded", issue, f"is {flow.stage}, and nothing is under way")
     elif not flow.code:
@@ -156,7 +156,7 @@ def _waits(world: World, flow: Flow) -> Iterator[Finding]:
 
 
 def _run_waits(world: World, flow: Flow, run: Run) -> Iterator[Finding]:
-    if not world.is_up(run.on) or (run.ended and not run.stop) or run.stop_due is not None:
+    if not world.is_up(run.session_runner) or (run.ended and not run.stop) or run.stop_due is not None:
         return
     if not run.prompt.sent:
         yield Finding("stranded", flow.issue.id, f"{run.id} has no prompt, and none is under way")
@@ -185,7 +185,9 @@ def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, take
         if flow is None:
             ours = view.stamp is not None and view.stamp.instance == world.instance
             if _holds(world, view) or (ours and taken_in):  # one just created is not known before the next look
-                yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and the journal knows nothing of it")
+                yield Finding(
+                    "claim_without_owner", view.id, f"{_describe_view(view)}, and the journal knows nothing of it"
+                )
             elif taken_in:
                 yield Finding("unknown_issue", view.id, "is listed by the tracker, and is in no account")
         elif not pending_intents.stale(flow, as_of):
@@ -209,11 +211,11 @@ def _listed(world: World, flow: Flow, view: tracker.Issue, *, taken_in: bool) ->
         yield Finding("journal_behind", view.id, what)
         return
     if taken_in and view != flow.issue and not flow.look_again:
-        yield Finding("not_seen", view.id, f"{_shown(view)}, and the journal has it otherwise")
+        yield Finding("not_seen", view.id, f"{_describe_view(view)}, and the journal has it otherwise")
         return
     foreign = stamp is not None and stamp.instance != world.instance
     if flow.stage == "idle" and _holds(world, view) and foreign and flow.code not in EXPLAINED:
-        yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and nobody works on it")
+        yield Finding("claim_without_owner", view.id, f"{_describe_view(view)}, and nobody works on it")
     busy = flow.look_again or any(isinstance(command, commands.WRITES) for command in flow.open)
     if flow.active and flow.written is not None and not flow.unwritten and not busy and view == flow.issue:
         yield from _as_written(world, flow, flow.written, view)
@@ -241,7 +243,7 @@ def _as_written(world: World, flow: Flow, posture: Posture, view: tracker.Issue)
         yield Finding("stamp_lost", view.id, f"carries {found}, but write {posture.seq} was confirmed")
 
 
-def _shown(view: tracker.Issue) -> str:
+def _describe_view(view: tracker.Issue) -> str:
     return f"is {view.status} in the tracker, assigned to {view.assignee or 'nobody'}"
 
 

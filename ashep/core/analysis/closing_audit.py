@@ -51,7 +51,7 @@ class Closings:
             if flow.question is not None and flow.question.about in ("proof", "base"):
                 self._asked.add(issue)
             if flow.stage == "finishing":
-                self._finished[issue] = _begun(flow)
+                self._finished[issue] = _infer_work(flow)
 
     def note(self, body: Fact | commands.Command, seq: int) -> None:
         """Take a record in."""
@@ -104,7 +104,7 @@ class Closings:
         self.found.append(resources.Finding(code, issue, what))
 
 
-def _begun(flow: Flow) -> _Work:
+def _infer_work(flow: Flow) -> _Work:
     """What is known of an issue that is on its way to its end where the journal begins."""
     landing = flow.work.landing
     if landing is None:

@@ -17,12 +17,12 @@ from ashep.core.analysis.policy_diff import (
     Fork,
     NotObserved,
     compare,
+    dump_agent_view,
+    extract_decision,
     find_first,
     limits,
     looked_for,
     parted,
-    said,
-    shown,
     untimely,
     weighty,
 )
@@ -99,7 +99,7 @@ class Counterfactual:
                     alternate_run.tree_seen(self.lives[asking], entry.body)
             if isinstance(entry.body, runs.RunPlanned) and entry.body.access == "write":
                 for asking in self._asking - {entry.body.issue}:
-                    alternate_run.written(self.lives[asking], entry.body)
+                    alternate_run.spoil_shared_tree(self.lives[asking], entry.body)
             issue = issue_of(entry.body)
             if issue is None or isinstance(entry.body, commands.Command):
                 continue
@@ -109,7 +109,7 @@ class Counterfactual:
         for life in [self.lives[issue] for issue, left in self._expected.items() if left and issue in self.lives]:
             if life.fork is None:  # what both should have decided was not
                 life.fork = Fork(entries[-1].seq, entries[-1].at, None, self._expected[life.issue][0], OTHER_RULES)
-                self._go_on(life, self._other(self.world, life), [], (), entries[-1])
+                self._go_on(life, self._alter_world(self.world, life), [], (), entries[-1])
 
     def compared(self, last: int | None = None) -> list[Compared]:
         """Give what was found of the last issues, by their last record, in that order."""
@@ -157,7 +157,7 @@ class Counterfactual:
     def _side_by_side(self, before: World, entry: Entry, life: ComparedIssue, rest: Sequence[Entry]) -> None:
         body, expected = entry.body, self._expected.setdefault(life.issue, [])
         assert not isinstance(body, commands.Command)
-        if expected and said(expected[0]) == said(body):
+        if expected and extract_decision(expected[0]) == extract_decision(body):
             expected.pop(0)
         elif isinstance(body, DISPATCHED):
             self._dispatched(before, entry, life, expected, rest)
@@ -169,11 +169,14 @@ class Counterfactual:
         if isinstance(body, WorkVerified) and self._other_evidence(life, entry, body):
             return
         was = weighty(decide(before, self.world, body), life.issue)
-        now = weighty(decide(self._other(before, life), self._other(self.world, life), body), life.issue)
+        now = weighty(
+            decide(self._alter_world(before, life), self._alter_world(self.world, life), body),
+            life.issue,
+        )
         if (parts := parted(was, now)) is not None:
             at = _place(parts[0], rest, entry)
             life.fork = Fork(at, entry.at, *parts)
-            self._go_on(life, self._other(self.world, life), now, rest, entry)
+            self._go_on(life, self._alter_world(self.world, life), now, rest, entry)
             return
         self._same(life, was, now)
         expected[:0] = was
@@ -189,12 +192,12 @@ class Counterfactual:
             life.end = NotObserved(entry.seq, "another journal", why, life.counted, 0, None)
             return
         was = alternate_run.started(before, flow)
-        derived = any(said(one) == said(body) for one in was)
+        derived = any(extract_decision(one) == extract_decision(body) for one in was)
         if isinstance(body, issues.IssueHeld) and not derived:
             return  # it waits for room, which is not compared
         if queue_of(flow) == CANDIDATE:
             life.policy = None
-        other = self._other(before, life)
+        other = self._alter_world(before, life)
         now = alternate_run.started(other, other.flows[life.issue])
         life.policy = next((fact.policy for fact in now if isinstance(fact, issues.IssueTaken)), life.policy)
         parts, why = parted(was, now), ""
@@ -249,7 +252,7 @@ class Counterfactual:
 
     def _other_evidence(self, life: ComparedIssue, entry: Entry, found: WorkVerified) -> bool:
         """Whether something else would have been looked for: what was found then says nothing."""
-        other, flow = self._other(self.world, life), self.world.flows[life.issue]
+        other, flow = self._alter_world(self.world, life), self.world.flows[life.issue]
         phase = (flow.phase or "") if found.run else ""
         if self._looked_for(self.world, life, phase) == self._looked_for(other, life, phase):
             return False
@@ -287,12 +290,12 @@ class Counterfactual:
         why = f"{did} {now - run.planned}, and its {limit.name} would be {limit.other} in the place of {limit.recorded}"
         life.fork = Fork(seq, now, ended, None, why)
         needs = f"how {run.id} ends under another {limit.name}"
-        alternate_run.lacking(life, self._other(self.world, life), needs, why, seq)
+        alternate_run.lacking(life, self._alter_world(self.world, life), needs, why, seq)
         return True
 
     def _out_of_time(self, life: ComparedIssue, entry: Entry) -> None:
         """The other policy's question is open no longer; the recorded one is."""
-        world = self._other(self.world, life)
+        world = self._alter_world(self.world, life)
         flow = world.flows[life.issue]
         if flow.question is None or flow.stage != "person" or life.due is None:
             life.due = None
@@ -300,7 +303,7 @@ class Counterfactual:
         life.fork = Fork(entry.seq, life.due, None, None, f"its question would be open until {life.due} only")
         self._go_on(life, world, weighty(after_deadline(world, flow, flow.question), life.issue), (), entry)
 
-    def _other(self, world: World, life: ComparedIssue) -> World:
+    def _alter_world(self, world: World, life: ComparedIssue) -> World:
         flow = world.flows[life.issue]
         if flow.policy is not None and life.policy is not None:
             flow = replace(flow, policy=life.policy)
@@ -320,7 +323,7 @@ class Counterfactual:
                 continue
             life = life or ComparedIssue(issue, None, self.strict)
             life.policy = None
-            other = self._other(world, life)
+            other = self._alter_world(world, life)
             now = alternate_run.started(other, other.flows[issue])
             if (taken := find_first(now, issues.IssueTaken)) is not None:
                 life.policy, life.last = taken.policy, life.last or world.seq
@@ -332,7 +335,7 @@ class Counterfactual:
 def _phase(policies: Policies | None, policy: str | None, phase: str) -> dict[str, Any]:
     known = policies.policies.get(policy) if policies and policy else None
     found = known.phase(phase) if known else None
-    return shown(found) if found else {}
+    return dump_agent_view(found) if found else {}
 
 
 def _place(fact: Fact | None, rest: Sequence[Entry], entry: Entry) -> int:

@@ -8,13 +8,13 @@ from ashep.core.delivery import repository
 from ashep.core.delivery.workspaces import waits_for_person
 from ashep.core.policy.runner_kinds import OPENCODE, spoken
 from ashep.core.resources.notices import is_to_be_told
-from ashep.core.runs.requests import asked_now, question_of
+from ashep.core.runs.requests import get_open_request, question_of
 from ashep.core.state import holds, pauses, providers
 from ashep.core.state.flow import Flow
 from ashep.core.state.indexes import turn
 from ashep.core.state.pending_intents import is_exhausted
 from ashep.core.state.run import Asks, Run
-from ashep.core.state.runner_state import of as server_of
+from ashep.core.state.runner_state import get_server
 from ashep.core.state.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
@@ -47,7 +47,7 @@ def account(world: World, issue: str) -> IssueStatus:
     """Say where an issue that the daemon knows stands; raises KeyError for one that it does not."""
     flow = world.flows[issue]
     state, code, reason = _finishing(world, flow) if flow.stage == "finishing" else _state(world, flow)
-    seen = world.seen.get(flow.run.on) if flow.run and not flow.run.ended else None
+    seen = world.seen.get(flow.run.session_runner) if flow.run and not flow.run.ended else None
     if state == "running" and flow.run and seen and seen.state != "up":
         state, code = "time", f"runner_{seen.state}"
         reason = f"{flow.run.id} waits for {spoken(seen.runner)}: {seen.detail or 'it does not answer'}"
@@ -83,7 +83,7 @@ def _state(world: World, flow: Flow) -> tuple[State, str, str]:
             flow.run is None or flow.run.settled or waits_for_person(world, flow)
         ):
             return "person", "paused", f"a person has the session: {flow.why}" if flow.takeover else flow.why
-        case "work" if (asked := asked_now(flow)) is not None:
+        case "work" if (asked := get_open_request(flow)) is not None:
             return "person", "input", f"asked: {question_of(asked.request)[:200]}"
         case "work" if (
             flow.run is not None and flow.run.stop and (flow.run.abort_unseen or flow.run.stop_due is not None)
@@ -127,14 +127,14 @@ def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
     landing = flow.work.landing
     if flow.effect_after is not None:
         return "time", "effect", _tried(world, flow)
-    if landing is None or landing.over:
+    if landing is None or landing.is_over:
         return "running", "finishing", flow.why
     if landing.due is not None:
         return "time", flow.code, flow.why
     if flow.reviewed:
         url = flow.work.pull.url if flow.work.pull else ""
         return "person", "pull_request", f"its pull request waits to be merged: {url}"
-    if (first := behind(world, flow)) is not None:
+    if (first := find_landing_ahead(world, flow)) is not None:
         return "time", "landing_queue", f"waits for {first}, which lands first: {landing.onto} takes one at a time"
     if landing.verify and not landing.verified and (landing.commit or not landing.onto):
         return "running", "landing_verify", f"what would land on {landing.onto or 'its branch'} is being verified"
@@ -150,7 +150,7 @@ def _tried(world: World, flow: Flow) -> str:
     return f"cannot {flow.failing} (failed {times}, tried again): {flow.error}"
 
 
-def behind(world: World, flow: Flow) -> str | None:
+def find_landing_ahead(world: World, flow: Flow) -> str | None:
     """Give the issue that lands first where another one waits for it; None: it waits for none."""
     waits = flow.work.landing is not None and flow.work.landing.onto and not flow.work.landing.landed
     first = turn(world.indexes) if waits else None
@@ -223,7 +223,7 @@ def has_patience(world: World) -> bool:
     """
     flows = (world.flows[issue] for issue in world.indexes.unclosed)
     for name in {flow.held_by or OPENCODE for flow in flows if flow.code == "runner_away"}:
-        seen, server = world.seen.get(name), server_of(world.servers, name)
+        seen, server = world.seen.get(name), get_server(world.servers, name)
         is_failing = server.failures > 0 and not is_exhausted(server.failures, server.away, world.now)
         if (seen is not None and seen.patient) or (is_failing and world.dies(name)):
             return True

@@ -256,7 +256,7 @@ def _compared(life: ComparedIssue, world: World) -> Compared:
         least = unknown.so_far.plus(Count(unknown.least))
         most = unknown.so_far.plus(unknown.most) if unknown.most else None
     stands = {"person": "waiting", "finishing": "closed", "work": "under_way"}.get(flow.stage, flow.stage)
-    if flow.stage == "finishing" and flow.work.landing is not None and not flow.work.landing.over:
+    if flow.stage == "finishing" and flow.work.landing is not None and not flow.work.landing.is_over:
         stands = "landing"
     ends = life.end.state if isinstance(life.end, End) else "unknown" if unknown else stands
     verdict = "unknown" if unknown else "differs" if life.fork else "same"
@@ -314,7 +314,7 @@ _ROUTES = frozenset(
 What they come to is compared decision by decision."""
 
 
-def said(fact: Fact) -> tuple[Any, ...]:
+def extract_decision(fact: Fact) -> tuple[Any, ...]:
     """Give what a decision comes to, whatever its words are."""
     left_out = _OF_NO_ACCOUNT.get(type(fact), _WORDS)
     return (type(fact), *(getattr(fact, one.name) for one in fields(fact) if one.name not in left_out))
@@ -329,12 +329,12 @@ def weighty(facts: Iterable[Fact], issue: str) -> list[Fact]:
 def parted(was: Sequence[Fact], now: Sequence[Fact]) -> tuple[Fact | None, Fact | None] | None:
     """Give the first decisions that are not the same; None: all are."""
     for one, other in zip_longest(was, now):
-        if one is None or other is None or said(one) != said(other):
+        if one is None or other is None or extract_decision(one) != extract_decision(other):
             return one, other
     return None
 
 
-def shown(phase: Phase) -> dict[str, Any]:
+def dump_agent_view(phase: Phase) -> dict[str, Any]:
     """Give what an agent, or its session, is given of a phase."""
     given = phase.model_dump(exclude={*_ROUTES, "capabilities", "access"})
     return given | {"needs": phase.needs, "writes": phase.writes}

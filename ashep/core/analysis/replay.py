@@ -104,7 +104,7 @@ def derive(
 
 def differences(recorded: Sequence[records.Entry], derived: Sequence[records.Entry]) -> Iterator[Difference]:
     """Line up two accounts of a turn by what they say; their numbers part where one says more than the other."""
-    old, new = [_said(entry) for entry in recorded], [_said(entry) for entry in derived]
+    old, new = [_dump_entry(entry) for entry in recorded], [_dump_entry(entry) for entry in derived]
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
@@ -113,7 +113,7 @@ def differences(recorded: Sequence[records.Entry], derived: Sequence[records.Ent
             yield Difference(seq, was, now)
 
 
-def _said(entry: records.Entry) -> str:
+def _dump_entry(entry: records.Entry) -> str:
     data = records.to_json(entry)
     del data["seq"]
     return json.dumps(data, sort_keys=True)

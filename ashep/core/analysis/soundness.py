@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ashep.core.analysis.cost_bounds import Bounds, bounds_of, cheapest
-from ashep.core.analysis.transition_system import BUILT_IN, State, Step, TransitionSystem, reached, told
+from ashep.core.analysis.transition_system import BUILT_IN, State, Step, TransitionSystem, describe_move, reached
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import CLOSE, Phase, Policies, Policy
 from ashep.core.policy.settings import Settings
@@ -96,7 +96,7 @@ class Space:
     whole: bool
     """Whether nothing was left out."""
 
-    def told(self, state: State) -> tuple[str, ...]:
+    def show_path(self, state: State) -> tuple[str, ...]:
         """The shortest way to a state, a line a step."""
         return tuple(map(line, self.way(state)))
 
@@ -169,12 +169,12 @@ def _without_end(found: _Found, board: TransitionSystem) -> Iterator[Defect]:
     """A question without a deadline, and a circle that uses up no counter."""
     for state in found.space.steps:
         if state.kind == "ask" and board.due(state) is None:
-            text, story = f"the question of {state.phase} never ends by itself", found.space.told(state)
+            text, story = f"the question of {state.phase} never ends by itself", found.space.show_path(state)
             yield found.defect("no-deadline", state.phase, ("human",), text, story, "give it a deadline")
     if (circle := _circle([step for step in found.all_steps() if _is_unbounded(step)])) is not None:
         first = circle[0]
         text = f"an issue can go round from {first.source.phase} for ever: nothing in this circle is counted"
-        story = (*found.space.told(first.source), *map(line, circle))
+        story = (*found.space.show_path(first.source), *map(line, circle))
         remedy = "bound it by max_visits or max_attempts"
         yield found.defect("livelock", first.source.phase, key_of(found.policy, first), text, story, remedy)
 
@@ -204,7 +204,9 @@ def _dead_ends(found: _Found) -> Iterator[Defect]:
         told_of.add((step.source.phase, key, back))
         text = f"{step.source.phase}: {step.move.name} leads to a dead end, for {step.why.split(' (')[0]}"
         remedy = "lead it elsewhere, or let what is required happen on every way there"
-        one = found.defect(code, step.source.phase, key, text, (*found.space.told(step.source), line(step)), remedy)
+        one = found.defect(
+            code, step.source.phase, key, text, (*found.space.show_path(step.source), line(step)), remedy
+        )
         # no edge of the policy leads there: an issue that waits for a person then is no reason not to begin
         yield replace(one, severity="warning") if back else one
 
@@ -252,7 +254,7 @@ def _trap(found: _Found, first: State, steps: list[Step]) -> Defect:
         line(step) for step in steps if step.move.kind != "question" and step.source.code not in BUILT_IN
     )
     nearest = next(state for state in found.space.ways if _bare(state) == first)
-    story = (*found.space.told(nearest), "from there on there is only:", *lines)
+    story = (*found.space.show_path(nearest), "from there on there is only:", *lines)
     remedy = f"lead an edge of {' or '.join(names)} on to a phase that leads to `close`"
     key: KeyPath = ("next",) if first.kind == "work" else ("human",)
     return found.defect("human-loop" if people else "never-closes", first.phase, key, text, story, remedy)
@@ -298,14 +300,14 @@ _Worn = tuple[int, tuple[tuple[str, int], ...]]  # runs and visits of a cycle
 def _skipped(found: _Found, phase: Phase) -> Iterator[Defect]:
     """A way to `close` on which this phase was not passed in the cycle."""
 
-    def passed(step: Step, before: bool) -> bool:
+    def has_passed(step: Step, before: bool) -> bool:
         if step.resets:
             before = False
         if step.source.phase == phase.name and step.ended != "=":
             before = step.ended in phase.must_pass
         return before
 
-    way = _first_close(found, [(found.space.start, False, ())], passed)
+    way = _first_close(found, [(found.space.start, False, ())], has_passed)
     if way is not None:
         text = f"an issue can be closed although {phase.name} did not end with {' or '.join(phase.must_pass)}"
         remedy = f"lead every way to `close` through {phase.name}"
@@ -387,7 +389,7 @@ def explore(board: TransitionSystem) -> Space:
 
 def line(step: Step) -> str:
     """A step as people say it."""
-    return f"{step.source.phase}: {told(step.move)} → {place(step.target)}"
+    return f"{step.source.phase}: {describe_move(step.move)} → {place(step.target)}"
 
 
 def place(state: State) -> str:

@@ -24,7 +24,7 @@ from ashep.core.policy.landing import LandingSettings
 from ashep.core.policy.policies import Phase, Policies, Verify
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.decide import decide
-from ashep.core.reconcile.dispatch import Capacity, wanted
+from ashep.core.reconcile.dispatch import Capacity, plan_run
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.delivery import OwnTree, Work
 from ashep.core.state.flow import Counters, Flow, with_work
@@ -117,7 +117,7 @@ class TransitionSystem:
         # an agent without a model of its own may be of any: whether one fits is not asked here
         phases = tuple(phase.model_copy(update={"provider": None, "model": None}) for phase in policy.phases)
         self.name, self.policy = name, policy.model_copy(update={"phases": phases})
-        self._world = _begun(Policies.model_construct(version=1, policies={name: self.policy}), agents, settings)
+        self._world = _make_world(Policies.model_construct(version=1, policies={name: self.policy}), agents, settings)
         self._required = {
             (other, word) for phase in phases for other, words in phase.requires.items() for word in words
         }
@@ -129,7 +129,7 @@ class TransitionSystem:
         counters, work = Counters(passed=(_KEPT,)), Work(own=_OWN)
         flow = Flow(_issue(), since=NOW, policy=self.name, counters=counters, work=work)
         world = put(self._world, ISSUE, flow)
-        return self._seen(_follow_all(world, begin_cycle(world, flow, self.policy.phases[0].name, "taken")))
+        return self._read_state(_follow_all(world, begin_cycle(world, flow, self.policy.phases[0].name, "taken")))
 
     def steps(self, state: State) -> Iterator[Step]:
         """Everything that can happen next."""
@@ -140,7 +140,7 @@ class TransitionSystem:
             after, worn = self._moved(flow, move), self._moved(self._worn(flow), move)
             yield self._step(state, move, after, worn)
             if after.flows[ISSUE].stage == "finishing" and self._is_changed(state):
-                back = Transition(f"{told(move)}, but it does not fit the base", "back", of=move.kind)
+                back = Transition(f"{describe_move(move)}, but it does not fit the base", "back", of=move.kind)
                 yield self._step(state, back, _conflicted(after), _conflicted(worn))
                 yield from self._looked_at(state, flow, move)
 
@@ -150,8 +150,8 @@ class TransitionSystem:
 
     def _step(self, state: State, move: Transition, after: World, worn: World) -> Step:
         ended = dict(after.flows[ISSUE].counters.passed)
-        target, why = self._seen(after), after.flows[ISSUE].why
-        return Step(state, move, target, why, ended.get(state.phase), _KEPT[0] not in ended, self._seen(worn))
+        target, why = self._read_state(after), after.flows[ISSUE].why
+        return Step(state, move, target, why, ended.get(state.phase), _KEPT[0] not in ended, self._read_state(worn))
 
     def _looked_at(self, state: State, flow: Flow, move: Transition) -> Iterator[Step]:
         """Have work closed that touches what a person is always asked about."""
@@ -162,7 +162,7 @@ class TransitionSystem:
         own = dataclasses.replace(_OWN, flags=(flag,))
         after, worn = (self._moved(with_work(one, own=own), move) for one in (flow, self._worn(flow)))
         if after.flows[ISSUE].stage == "person":
-            asks = Transition(f"{told(move)}, and it touches {flag}", "question", flag, move.kind)
+            asks = Transition(f"{describe_move(move)}, and it touches {flag}", "question", flag, move.kind)
             yield self._step(state, asks, after, worn)
 
     def due(self, state: State) -> datetime | None:
@@ -214,12 +214,12 @@ class TransitionSystem:
         visits = tuple((phase.name, phase.max_visits) for phase in self.policy.phases)
         return replace(flow, counters=replace(flow.counters, cycle_visits=visits))
 
-    def _seen(self, world: World) -> State:
+    def _read_state(self, world: World) -> State:
         """Where the issue stands now; a phase that is wanted gets its run, or its question, at once."""
         flow = with_work(replace(world.flows[ISSUE], not_before=None, run=None, failures=0), unproven=0)
         if flow.stage == "work":
             world = put(world, ISSUE, flow)
-            world = _follow_all(world, wanted(world, flow, ROOM).facts)
+            world = _follow_all(world, plan_run(world, flow, ROOM).facts)
             flow = world.flows[ISSUE]
         state = self._state(flow)
         if state.kind in ("work", "ask") and state not in self._flows:
@@ -267,7 +267,7 @@ def _report(state: State, phase: Phase | None) -> Report:
     return Report(f"{ISSUE}/{phase.name}.1.1", phase.name, "", "succeeded", "", outcome)
 
 
-def told(move: Transition) -> str:
+def describe_move(move: Transition) -> str:
     """A move as people say it."""
     if move.kind == "deadline":
         return "nobody answers in time"
@@ -278,7 +278,7 @@ def _conflicted(world: World) -> World:
     return _follow(world, delivery.WorkConflicted(ISSUE, "", _OWN.head, _OWN.base, ("x",)))
 
 
-def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
+def _make_world(policies: Policies, agents: Agents, settings: Settings) -> World:
     runners = [agent.runner for agent in agents.agents if not agent.is_human]
     models = tuple(runs.Model(one.provider, one.model) for one in runners if one.provider and one.model)
     slugs = tuple(one.agent_slug for one in runners if one.agent_slug)

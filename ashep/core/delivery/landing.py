@@ -12,7 +12,7 @@ from ashep.core.facts import delivery
 from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
 from ashep.core.facts.issues import About, CommentWanted, IssueFinished, IssueParked, PersonAsked, RetryScheduled
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
+from ashep.core.issues.routing import abort, ask, enter, park, park_unknown_phase, proven, writer_of
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import Verify
 from ashep.core.state.delivery import (
@@ -54,14 +54,14 @@ def verified(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkVerifie
     if lacking:
         where = f"on {landing.onto or 'its branch'}"
         return back(world, flow, f"{where} it did not hold: {list_names(lacking, MOST_NAMED)}")
-    return _told(flow, landing.commit or fact.commit) if landing.over else []
+    return _announce_landing(flow, landing.commit or fact.commit)
 
 
 def _judge_success(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list[Fact]:
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     if policy is None or phase is None:
-        return park(flow, "unknown_phase", gone(world, flow, flow.phase))
+        return park_unknown_phase(world, flow, flow.phase)
     lacking, before = evidence.lacking(flow.work.waived), earlier.work.evidence
     if not lacking:
         return enter(world, flow, proven(flow, policy, phase), f"{flow.why}; {words(evidence)}")
@@ -89,7 +89,7 @@ def _ask(world: World, flow: Flow, why: str, about: About = "proof") -> list[Fac
     """Ask a person whether work passes that falls short, or (`base`) lands although the base fails, too."""
     policy = world.policy(flow)
     if policy is None or flow.phase is None or policy.phase(flow.phase) is None:
-        return park(flow, "unknown_phase", gone(world, flow, flow.phase))
+        return park_unknown_phase(world, flow, flow.phase)
     wanted = "May it land all the same?" if about == "base" else "Let it pass?"
     return ask(world, flow, flow.phase, f"{why}. {wanted}"[:2000], why, human=None, about=about)
 
@@ -139,12 +139,13 @@ def landed(
 ) -> list[Fact]:
     """Tell people where the work is."""
     notes = fact.told if isinstance(fact, delivery.WorkLanded) else ()
-    return _told(flow, fact.commit, notes) if flow.work.landing is not None and flow.work.landing.over else []
+    return _announce_landing(flow, fact.commit, notes)
 
 
-def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
+def _announce_landing(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
     landing, evidence = flow.work.landing, flow.work.evidence
-    assert landing is not None
+    if landing is None or not landing.is_over:
+        return []
     onto = landing.onto or landing.into
     where = (f"Landed on `{onto}`" + (f" as {commit}" if commit else "")) if onto else f"Done at {commit}"
     if flow.work.is_empty:
@@ -189,7 +190,7 @@ def flagged(world: World, earlier: Flow, flow: Flow, fact: IssueFinished | deliv
         return []
     phase = policy.phase(flow.phase) if policy else None
     if phase is None:
-        return park(flow, "unknown_phase", gone(world, flow, flow.phase))
+        return park_unknown_phase(world, flow, flow.phase)
     reasons = [f"it touches {', '.join(flags)}, about which a person is always asked"] if flags else []
     reasons += [f"the approval was signed for {signed[:12]}, and its work is at {own.head[:12]} now"] if moved else []
     why = "; ".join(reasons)
@@ -356,13 +357,13 @@ def is_wanted(flow: Flow, command: VerifyWork) -> bool:
 
 def may_close(flow: Flow) -> bool:
     """Whether nothing stands between the issue and its being closed."""
-    return flow.work.landing is None or flow.work.landing.over
+    return flow.work.landing is None or flow.work.landing.is_over
 
 
 def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
     issue, own = flow.issue.id, flow.work.own
     assert own is not None
-    if landing.over:
+    if landing.is_over:
         return None
     step, change = f"{landing.seq}.{landing.round}", must_change(world.policy(flow))
     if not own.base:  # an earlier journal's

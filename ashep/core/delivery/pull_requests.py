@@ -44,7 +44,7 @@ def opened(world: World, earlier: Flow, flow: Flow, fact: PullRequestOpened) -> 
     return [CommentWanted(fact.issue, f"pull.{landing.seq}", text)]
 
 
-def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list[Fact]:
+def follow_pull_request(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list[Fact]:
     """Follow what became of a pull request, where the issue waits for that."""
     pull, landing = flow.work.pull, flow.work.landing
     if pull is None or landing is None or not flow.reviewed or fact.number != pull.number or fact.as_of < pull.seq:
@@ -107,7 +107,7 @@ MOST_HEADS = 100
 """Commits that a pull request remembers to have been pushed by us, the last ones."""
 
 
-def _seen(flow: Flow, fact: PullRequestSeen, seq: int, at: datetime) -> Flow:
+def _fold_pull_request(flow: Flow, fact: PullRequestSeen, seq: int, at: datetime) -> Flow:
     pull = flow.work.pull
     if pull is None or fact.number != pull.number or fact.as_of < pull.seq:
         return flow
@@ -150,11 +150,11 @@ def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow
     return replace(flow, work=replace(flow.work, landing=landing), code="pull_request", why=why, since=at)
 
 
-RULES: IssueRules = {PullRequestOpened: opened, PullRequestSeen: seen}
+RULES: IssueRules = {PullRequestOpened: opened, PullRequestSeen: follow_pull_request}
 
 FOLDS: Folds = {
     PullRequestOpened: _opened,
-    PullRequestSeen: _seen,
+    PullRequestSeen: _fold_pull_request,
     PullRequestReturned: _returned,
     PullRequestMerged: _merged,
 }

@@ -85,7 +85,7 @@ def repository_read(world: World, seen: RepositorySeen) -> list[Fact]:
     return [] if seen == before else [seen]
 
 
-def _seen(world: World, fact: RepositorySeen) -> World:
+def _fold_repository(world: World, fact: RepositorySeen) -> World:
     """Fold a look. What failed because of a fault counts from zero once that is mended."""
     mended = world.repository is not None and world.repository.fault and not fact.fault
     world = replace(world, repository=fact)
@@ -95,4 +95,4 @@ def _seen(world: World, fact: RepositorySeen) -> World:
     return world
 
 
-WORLD_FOLDS: WorldFolds = {RepositorySeen: _seen}
+WORLD_FOLDS: WorldFolds = {RepositorySeen: _fold_repository}

@@ -55,7 +55,7 @@ def amendment(world: World, flow: Flow, run: Run) -> Amendment | None:
         return None
     report = next((one for one in reversed(flow.reports) if one.run == run.id), None)
     outcome = report.outcome if report is not None else None
-    status = phase.story.get(outcome.passed or "", "") if outcome is not None and story else ""
+    status = phase.story.get(outcome.result_word or "", "") if outcome is not None and story else ""
     back = outcome.summary if outcome is not None and status == "in-progress" else ""
     remains = "\n".join(back.splitlines()[:MOST_POINTS])
     since = run.before.head if run.before is not None and run.before.head else own.head
@@ -76,12 +76,12 @@ def beyond_leave(wanted: Amendment, paths: Iterable[str], prefix: str = "") -> l
 
 def put_back(paths: Iterable[str]) -> str:
     """Say that files were put back."""
-    return f"it changed what it may not, which was put back: {_named(paths)}"
+    return f"it changed what it may not, which was put back: {_join_names(paths)}"
 
 
 def not_taken(path: str, wishes: Iterable[str]) -> str:
     """Say that an edit of a sprint status was put back."""
-    return f"ashep alone writes {clean(path)}; not taken is {_named(wishes)}"
+    return f"ashep alone writes {clean(path)}; not taken is {_join_names(wishes)}"
 
 
 def mended(story: str) -> str:
@@ -89,7 +89,7 @@ def mended(story: str) -> str:
     return f"what {story} is to fulfil is not for it to say: its acceptance criteria were put back"
 
 
-def _named(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return list_names(sorted(clean(name)[:200] for name in names), MOST_NAMED)
 
 

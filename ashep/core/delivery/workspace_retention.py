@@ -66,19 +66,20 @@ def due(world: World, flow: Flow) -> list[Fact]:
     if not is_shared(own.branch):
         return []
     if at_work := [one.issue.id for one in others if one.stage != "closed" and one.work.own and one.work.own.base]:
-        return _again(world, flow, own, f"{min(at_work)} is not done on {own.branch}")
+        return _rest_tree(world, flow, own, f"{min(at_work)} is not done on {own.branch}")
     times = [one.work.own.rest.due for one in others if one.work.own and one.work.own.rest and one.work.own.rest.due]
     if times and max(times) > world.now:
         return [TreeRests(flow.issue.id, own.branch, max(times), world.settings.trees.keep)]
     return []
 
 
-def kept(world: World, earlier: Flow, flow: Flow, fact: TreeKept) -> list[Fact]:
+def postpone_removal(world: World, earlier: Flow, flow: Flow, fact: TreeKept) -> list[Fact]:
     """It had to stay: it is looked at again after a while, each time a longer one."""
-    return _again(world, flow, flow.work.own, fact.why) if flow.work.own is not None and flow.stage == "closed" else []
+    own = flow.work.own
+    return _rest_tree(world, flow, own, fact.why) if own is not None and flow.stage == "closed" else []
 
 
-def _again(world: World, flow: Flow, own: OwnTree, why: str) -> list[Fact]:
+def _rest_tree(world: World, flow: Flow, own: OwnTree, why: str) -> list[Fact]:
     tries, keep = own.rest.tries if own.rest else 0, world.settings.trees.keep
     if keep is None:
         return []
@@ -98,4 +99,4 @@ def going(world: World, flow: Flow) -> RemoveTree | None:
     return RemoveTree(key, flow.issue.id, own.branch, own.head, onto, commit, keep)
 
 
-RULES: IssueRules = {IssueClosed: begins, TreeKept: kept}
+RULES: IssueRules = {IssueClosed: begins, TreeKept: postpone_removal}

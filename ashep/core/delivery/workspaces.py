@@ -15,7 +15,7 @@ from ashep.core.state.delivery import Flaw, Rest, is_shared
 from ashep.core.state.flow import Flow, with_work
 from ashep.core.state.holds import Hold
 from ashep.core.state.immutable import replace
-from ashep.core.state.pending_intents import done
+from ashep.core.state.pending_intents import settle_intent
 from ashep.core.state.timers import rested
 from ashep.core.state.world import World, WorldFolds, WorldRules, put
 
@@ -112,7 +112,7 @@ def _has_slot(world: World, flow: Flow) -> bool:
     run = flow.run
     if run is None or not run.ended or run.stop:
         return True
-    goes_on = flow.stage in ("work", "person", "finishing") and after(run.id) not in dict(flow.tries)
+    goes_on = flow.stage in ("work", "person", "finishing") and make_after_key(run.id) not in dict(flow.tries)
     return goes_on and not is_held(world, flow)
 
 
@@ -136,7 +136,7 @@ def speaks_for_itself(world: World, run: Run) -> bool:
     return world.settings.isolated and run.access == "write" and run.branch is not None
 
 
-def after(run: str) -> str:
+def make_after_key(run: str) -> str:
     """Give the key of what is done with a run's tree when the run is over."""
     return f"{run}/tree/after"
 
@@ -198,8 +198,8 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed | TreeLeft) -> World:
     if flow is None:
         return world
     if isinstance(fact, TreeLeft):
-        return put(world, fact.issue, _left(flow, fact))
-    flow = done(flow, fact.key, world.seq)
+        return put(world, fact.issue, _fold_tree_left(flow, fact))
+    flow = settle_intent(flow, fact.key, world.seq)
     if flow.work.own is None:
         return put(world, fact.issue, flow)
     if isinstance(fact, TreePrepared):
@@ -228,12 +228,12 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed | TreeLeft) -> World:
     return put(world, fact.issue, flow)
 
 
-def _left(flow: Flow, fact: TreeLeft) -> Flow:
+def _fold_tree_left(flow: Flow, fact: TreeLeft) -> Flow:
     """Nothing waits for the tree any more, nor for the next try; whoever goes on begins where that run began."""
     run = flow.run
     if run is None or run.id != fact.run:
         return flow
-    tries = tuple(item for item in flow.tries if item[0] != after(fact.run))
+    tries = tuple(item for item in flow.tries if item[0] != make_after_key(fact.run))
     own = flow.work.own
     if own is not None and run.branch is not None:
         own = dataclasses.replace(own, left=True)
@@ -250,7 +250,7 @@ def resting_tree(world: World, fact: TreeRests | TreeKept | TreeRemoved) -> Worl
     if isinstance(fact, TreeRests):
         rest = None if fact.due is None else Rest(fact.due, fact.keep, fact.tries, fact.why)
         return put(world, fact.issue, rested(flow, rest))
-    flow = done(flow, fact.key, world.seq)
+    flow = settle_intent(flow, fact.key, world.seq)
     if isinstance(fact, TreeKept):
         rest = flow.work.own.rest if flow.work.own is not None else None
         return put(world, fact.issue, rested(flow, rest and dataclasses.replace(rest, asked=0, why=fact.why)))

@@ -59,7 +59,7 @@ class Outcome(Document):
     """`path:line`, commits, addresses."""
 
     @property
-    def passed(self) -> str | None:
+    def result_word(self) -> str | None:
         """What its phase ended with, in the words of `requires`; None where it failed, or asks for another attempt or a
         person.
         """

@@ -114,9 +114,9 @@ class Impact:
 def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: ReferencedFiles = NOTHING) -> Impact:
     """Say what a diff touches; `named`: by the configuration. It reads every added line: a large one takes seconds."""
     ways = _Ways(settings or ImpactSettings())
-    submodules = (FlagEvidence(_shown(file.path), "submodule") for file in diff.files if file.unread == "submodule")
+    submodules = (FlagEvidence(_shorten(file.path), "submodule") for file in diff.files if file.unread == "submodule")
     found: Mapping[FlagName, Iterable[FlagEvidence]] = {
-        "rules": chain(ways.touched("rules", diff), _named(named, diff), _deciding(ways, diff), _links(diff)),
+        "rules": chain(ways.touched("rules", diff), _find_named(named, diff), _deciding(ways, diff), _links(diff)),
         "agent_instructions": ways.touched("agent_instructions", diff),
         "ci": ways.touched("ci", diff),
         "secrets": _secrets(ways, diff),
@@ -138,10 +138,10 @@ def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Referen
 
 def file_map(diff: Diff) -> FileMap:
     """Say which files a diff touches."""
-    created = sorted(_shown(file.path) for file in diff.files if file.kind in ("created", "renamed"))
-    modified = sorted(_shown(file.path) for file in diff.files if file.kind == "modified")
+    created = sorted(_shorten(file.path) for file in diff.files if file.kind in ("created", "renamed"))
+    modified = sorted(_shorten(file.path) for file in diff.files if file.kind == "modified")
     former = (file.former for file in diff.files if file.kind == "renamed" and file.former)
-    deleted = sorted(map(_shown, chain((file.path for file in diff.files if file.kind == "deleted"), former)))
+    deleted = sorted(map(_shorten, chain((file.path for file in diff.files if file.kind == "deleted"), former)))
     left_out = sum(max(len(paths) - MOST_PATHS, 0) for paths in (created, modified, deleted))
     return FileMap(*(tuple(paths[:MOST_PATHS]) for paths in (created, modified, deleted)), more=left_out)
 
@@ -193,8 +193,8 @@ class _Ways:
             if name not in ALWAYS_ASK and self.ignores(file):
                 continue
             if any(covers(path) for path in (file.path, file.former) if path):
-                former = f" from {_shown(file.former)}" if file.former else ""
-                yield FlagEvidence(_shown(file.path), file.kind + former)
+                former = f" from {_shorten(file.former)}" if file.former else ""
+                yield FlagEvidence(_shorten(file.path), file.kind + former)
 
     def ignores(self, file: ChangedFile) -> bool:
         """Whether the user wants to hear nothing of it; a file is not ignored for the place that it was moved to."""
@@ -208,10 +208,10 @@ class _Ways:
         return self.is_test(path) or source_signals.language_of(path) == "rust"
 
 
-def _named(named: ReferencedFiles, diff: Diff) -> Iterator[FlagEvidence]:
+def _find_named(named: ReferencedFiles, diff: Diff) -> Iterator[FlagEvidence]:
     for file in diff.files:
         if any(named.has(path) for path in (file.path, file.former) if path):
-            yield FlagEvidence(_shown(file.path), f"{file.kind}; the configuration names it")
+            yield FlagEvidence(_shorten(file.path), f"{file.kind}; the configuration names it")
 
 
 def _deciding(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
@@ -221,7 +221,7 @@ def _deciding(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
             continue
         linked = file.link or file.unread == "submodule"
         if any(ways.decides(path, linked=linked) for path in (file.path, file.former) if path):
-            yield FlagEvidence(_shown(file.path), f"{file.kind}; it decides how checks run")
+            yield FlagEvidence(_shorten(file.path), f"{file.kind}; it decides how checks run")
 
 
 def _links(diff: Diff) -> Iterator[FlagEvidence]:
@@ -232,15 +232,15 @@ def _links(diff: Diff) -> Iterator[FlagEvidence]:
         target = file.added_lines[0][1] if file.added_lines else ""
         there = target if target.startswith("/") else impact_paths.tidy(f"{file.path}/../{target}")
         if not target or there.startswith(("/", "../")) or there == ".." or ".git" in there.split("/"):
-            what = f"a link that leaves the tree, to {_shown(target) or 'what was not read'}"
-            yield FlagEvidence(_shown(file.path), what)
+            what = f"a link that leaves the tree, to {_shorten(target) or 'what was not read'}"
+            yield FlagEvidence(_shorten(file.path), what)
 
 
 def _secrets(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
     for file in diff.files:
         if file.added_lines and not ways.fixtures.has(file.path) and not ways.ignores(file):
             for leak in find_secrets(file.path, file.added_lines):
-                yield FlagEvidence(_shown(file.path), leak.kind, leak.line)
+                yield FlagEvidence(_shorten(file.path), leak.kind, leak.line)
 
 
 _PRIVATE = re.compile(r"(?:^|/)(?:_(?!_)|(?:internal|private)/)")
@@ -257,7 +257,7 @@ def _declarations(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
         for number, text in file.removed_lines:
             name = source_signals.offered_in(language, text)
             if name and not _take(kept, _words(text)):
-                yield FlagEvidence(_shown(path), f"{name[:80]} is changed or gone", number)
+                yield FlagEvidence(_shorten(path), f"{name[:80]} is changed or gone", number)
 
 
 def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
@@ -272,14 +272,14 @@ def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
     for file, names, count in zip(files, gone, fewer, strict=True):
         if file.kind != "deleted":
             for number, (_, name) in names:
-                yield FlagEvidence(_shown(file.path), f"{name[:120]} is gone", number)
+                yield FlagEvidence(_shorten(file.path), f"{name[:120]} is gone", number)
             if count > 0 and fewer_in[source_signals.language_of(file.path)] > 0:
-                yield FlagEvidence(_shown(file.path), "one test fewer" if count == 1 else f"{count} tests fewer")
+                yield FlagEvidence(_shorten(file.path), "one test fewer" if count == 1 else f"{count} tests fewer")
         all_moved = not names and any(_tests(file, file.removed_lines))
         if file.kind == "deleted" and ways.is_test(file.path) and not all_moved:
-            yield FlagEvidence(_shown(file.path), "deleted")
+            yield FlagEvidence(_shorten(file.path), "deleted")
         elif file.former and ways.is_test(file.former) and not ways.is_test(file.path):
-            yield FlagEvidence(_shown(file.former), f"moved to {_shown(file.path)}, where no tests are looked for")
+            yield FlagEvidence(_shorten(file.former), f"moved to {_shorten(file.path)}, where no tests are looked for")
         yield from _left_out(file)
 
 
@@ -303,7 +303,7 @@ def _left_out(file: ChangedFile) -> Iterator[FlagEvidence]:
     before = sum(source_signals.skips(language, text) for _, text in file.removed_lines)
     now = [number for number, text in file.added_lines if source_signals.skips(language, text)]
     for number in now if len(now) > before else ():
-        yield FlagEvidence(_shown(file.path), "left out, or expected to fail", number)
+        yield FlagEvidence(_shorten(file.path), "left out, or expected to fail", number)
 
 
 def _size(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
@@ -315,7 +315,7 @@ def _size(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
         yield FlagEvidence("", f"{lines} lines, more than {ways.settings.max_lines}")
     for file in files:
         if file.unread == "large":
-            yield FlagEvidence(_shown(file.path), "too large to be looked through")
+            yield FlagEvidence(_shorten(file.path), "too large to be looked through")
 
 
 def _take(counted: Counter[Counted], one: Counted) -> bool:
@@ -329,6 +329,6 @@ def _words(text: str) -> str:
     return " ".join(text.split())
 
 
-def _shown(path: str) -> str:
+def _shorten(path: str) -> str:
     half = LONGEST_PATH // 2
     return path if len(path) <= LONGEST_PATH else f"{path[: half - 1]}…{path[-half:]}"

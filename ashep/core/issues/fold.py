@@ -12,11 +12,11 @@ from ashep.core.state import authorship
 from ashep.core.state.delivery import Landing, OwnTree
 from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, ended_with, idled, with_work
 from ashep.core.state.immutable import replace
-from ashep.core.state.pending_intents import FAULT_LIMIT, MAX_REPORTS, done, infra_delay, stale
+from ashep.core.state.pending_intents import FAULT_LIMIT, MAX_REPORTS, infra_delay, settle_intent, stale
 from ashep.core.state.run import with_watch
 
 
-def asked(flow: Flow, command: commands.Command) -> Flow:
+def fold_intent(flow: Flow, command: commands.Command) -> Flow:
     """An intent stands in the journal."""
     writing, undo = flow.writing, flow.authors.undo
     if isinstance(command, (commands.ClaimIssue, commands.WriteIssue)):
@@ -34,7 +34,7 @@ def asked(flow: Flow, command: commands.Command) -> Flow:
 # --- decisions ----------------------------------------------------------------------------------------------------
 
 
-def _taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
+def _fold_taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
     work = replace(flow.work, criteria=None, landed=None, signed=None, empty=False)
     fresh = authorship.Authors(before=flow.issue.labels)
     flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, authors=fresh, work=work)
@@ -183,9 +183,9 @@ def _asked_person(flow: Flow, fact: issues.PersonAsked, seq: int, at: datetime) 
 # --- answers of effects, and what was seen ------------------------------------------------------------------------
 
 
-def _written(flow: Flow, fact: tracker.IssueClaimed | tracker.IssueWritten, seq: int, at: datetime) -> Flow:
-    flow = replace(written(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
-    return replace(flow, authors=authorship.shown(flow.authors, fact.view))
+def _fold_write(flow: Flow, fact: tracker.IssueClaimed | tracker.IssueWritten, seq: int, at: datetime) -> Flow:
+    flow = replace(settle_write(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
+    return replace(flow, authors=authorship.forget_changes(flow.authors, fact.view))
 
 
 def _unclaimed(flow: Flow, fact: tracker.ClaimRefused | tracker.GuardRefused, seq: int, at: datetime) -> Flow:
@@ -206,19 +206,19 @@ def _taken_off(flow: Flow, fact: tracker.LabelsTakenOff, seq: int, at: datetime)
 
 
 def _answer_read(flow: Flow, fact: tracker.AnswerRead, seq: int, at: datetime) -> Flow:
-    known = authorship.shown(flow.authors, fact.view)
+    known = authorship.forget_changes(flow.authors, fact.view)
     return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
 
 
-def _gone(flow: Flow, fact: tracker.IssueGone, seq: int, at: datetime) -> Flow:
+def _fold_gone(flow: Flow, fact: tracker.IssueGone, seq: int, at: datetime) -> Flow:
     if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
         return flow
     return replace(flow, look_again=fact.key is None)
 
 
-def written(flow: Flow, seq: int) -> Flow:
+def settle_write(flow: Flow, seq: int) -> Flow:
     """The open write stands in the tracker. What waited for it gets a newer number, or it would be taken for done."""
-    flow = replace(flow, written=flow.writing, writing=None, authors=authorship.written(flow.authors))
+    flow = replace(flow, written=flow.writing, writing=None, authors=authorship.forget_undo(flow.authors))
     if flow.stage == "giving_back" and flow.written and flow.written.kind == "give_back":
         return replace(flow, stage="idle", written=None, target=None)
     if flow.written and flow.target and flow.target.seq < flow.written.seq:
@@ -231,12 +231,12 @@ def _failed(flow: Flow, fact: tracker.EffectFailed, seq: int, at: datetime) -> F
     if command is None:
         return flow
     if not fact.infra and not isinstance(command, (commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors)):
-        return _given_up(done(flow, fact.key, seq), command)
+        return _given_up(settle_intent(flow, fact.key, seq), command)
     tries = dict(flow.tries)
     tries[fact.key] = tries.get(fact.key, 0) + 1
     if fact.unforeseen and tries[fact.key] >= FAULT_LIMIT and not isinstance(command, commands.ReadAuthors):
         # what was written may show up yet as ours
-        return replace(_given_up(done(flow, fact.key, seq), command, unforeseen=True), writing=flow.writing)
+        return replace(_given_up(settle_intent(flow, fact.key, seq), command, unforeseen=True), writing=flow.writing)
     if isinstance(command, commands.StopTurn):
         flow = _abort_unseen(flow, command.session)
     return replace(
@@ -281,13 +281,13 @@ def _given_up(flow: Flow, command: commands.Command, *, unforeseen: bool = False
             return flow
 
 
-def seen(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Flow:
+def fold_view(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Flow:
     """The tracker showed the issue."""
-    flow = done(flow, fact.key, seq)
+    flow = settle_intent(flow, fact.key, seq)
     if stale(flow, fact.as_of):
         return flow
     flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False, lease_lost=False, given_up=False)
-    flow = replace(flow, authors=authorship.shown(flow.authors, fact.view))
+    flow = replace(flow, authors=authorship.forget_changes(flow.authors, fact.view))
     if flow.stage == "closed" and fact.view.status != "closed":
         run = flow.run if flow.run is not None and not flow.run.settled else None
         return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")
@@ -311,7 +311,7 @@ FOLDS: Folds = {
     issues.IssueHeld: lambda flow, fact, seq, at: replace(
         flow, code=fact.code, why=fact.why, held_by=fact.of, since=at
     ),
-    issues.IssueTaken: _taken,
+    issues.IssueTaken: _fold_taken,
     issues.IssueAdopted: _adopted,
     issues.CycleBegan: _cycle,
     issues.PhaseEntered: _entered,
@@ -331,13 +331,13 @@ FOLDS: Folds = {
     issues.CreationWanted: _creation,
     **dict.fromkeys(get_args(_Ending), _outcome_of_flow),
     tracker.EffectFailed: _failed,
-    tracker.IssueClaimed: _written,
-    tracker.IssueWritten: _written,
+    tracker.IssueClaimed: _fold_write,
+    tracker.IssueWritten: _fold_write,
     tracker.ClaimRefused: _unclaimed,
     tracker.GuardRefused: _unclaimed,
     # what it was to put back goes with it
     tracker.WriteRefused: lambda flow, fact, seq, at: replace(
-        flow, writing=None, authors=authorship.written(flow.authors)
+        flow, writing=None, authors=authorship.forget_undo(flow.authors)
     ),
     tracker.CommentPosted: lambda flow, fact, seq, at: _without_comment(flow, fact.name),
     tracker.IssueCreated: lambda flow, fact, seq, at: _without_creation(flow, fact.id),
@@ -346,7 +346,7 @@ FOLDS: Folds = {
     AuthorsRead: lambda flow, fact, seq, at: flow,
     OrphanStopped: lambda flow, fact, seq, at: replace(flow, orphan=None),
     tracker.IssueReclaimed: lambda flow, fact, seq, at: replace(flow, reclaim=None),
-    tracker.IssueGone: _gone,
+    tracker.IssueGone: _fold_gone,
     tracker.LeaseLost: lambda flow, fact, seq, at: replace(
         flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again
     ),

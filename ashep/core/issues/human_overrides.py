@@ -6,7 +6,15 @@ from datetime import datetime, timedelta
 from ashep.core.facts import issues
 from ashep.core.facts.tracker import AnswerRead, Change, Issue, LabelEvent
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.routing import abort, after_answer, approve_command, begin_cycle, gone, next_reminder, park
+from ashep.core.issues.routing import (
+    abort,
+    after_answer,
+    approve_command,
+    begin_cycle,
+    next_reminder,
+    park,
+    park_unknown_phase,
+)
 from ashep.core.issues.signed_approvals import find_signature
 from ashep.core.state.flow import Flow, Posture, Question
 from ashep.core.state.world import IssueRules, World
@@ -270,7 +278,7 @@ def after_policies(world: World) -> list[Fact]:
         flow = world.flows[issue]
         policy, question = world.policy(flow), flow.question
         if flow.stage == "person" and question and (policy is None or policy.phase(question.phase) is None):
-            facts += park(flow, "unknown_phase", gone(world, flow, question.phase))
+            facts += park_unknown_phase(world, flow, question.phase)
     return facts
 
 

@@ -148,11 +148,10 @@ def park(flow: Flow, code: str, why: str) -> list[Fact]:
     ]
 
 
-def gone(world: World, flow: Flow, phase: str | None) -> str:
-    """Say that the policies have no such phase any more."""
-    if world.policy(flow) is None:
-        return f"there is no policy {flow.policy} any more"
-    return f"the policy {flow.policy} has no phase {phase} any more"
+def park_unknown_phase(world: World, flow: Flow, phase: str | None) -> list[Fact]:
+    """Park an issue whose policy, or whose phase, the policies have no more."""
+    lost = "there is no policy {}" if world.policy(flow) is None else "the policy {} has no phase {}"
+    return park(flow, "unknown_phase", f"{lost.format(flow.policy, phase)} any more")
 
 
 # --- after a run --------------------------------------------------------------------------------------------------
@@ -169,7 +168,7 @@ def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
     if fact.state == "lost":
         return park(flow, "lost", f"nobody can tell what became of {fact.run}: {fact.why}")
     if policy is None or phase is None:
-        return park(flow, "unknown_phase", gone(world, flow, flow.phase))
+        return park_unknown_phase(world, flow, flow.phase)
     created = _creations(world, flow, policy, fact)
     if fact.outcome is None:
         if fact.diagnosis is not None and fact.diagnosis.verdict == "ask_person":
@@ -193,7 +192,7 @@ def _follow(world: World, flow: Flow, policy: Policy, phase: Phase, outcome: Out
     if outcome.verdict is not None and outcome.verdict not in phase.next:
         return park(flow, "no_edge", f"the verdict {outcome.verdict} of {phase.name} leads nowhere in the policy")
     why = f"{phase.name} {f'said {outcome.verdict}' if outcome.verdict else 'succeeded'}: {summary}"
-    if flow.run is not None and is_proven(phase, flow, outcome.passed):
+    if flow.run is not None and is_proven(phase, flow, outcome.result_word):
         return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, why)]
     return enter(world, flow, after_success(policy, phase, outcome), why)
 
@@ -278,7 +277,7 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
     policy = world.policy(flow)
     phase = policy.phase(question.phase) if policy else None
     if policy is None or phase is None:
-        return park(flow, "unknown_phase", gone(world, flow, question.phase))
+        return park_unknown_phase(world, flow, question.phase)
     if question.about != "phase":
         if approved:
             target = proven(flow, policy, phase) if question.about == "proof" else CLOSE

@@ -56,7 +56,7 @@ class TrackerSettings(Document):
     """What a class of your own is given. They are kept in the journal: for a secret, name an environment variable."""
 
     @property
-    def own(self) -> bool:
+    def is_own(self) -> bool:
         """Whether it is a class of the user's."""
         return self.type != BEADS
 
@@ -317,40 +317,40 @@ class Runners(Document):
     """The OpenCode server."""
 
     @property
-    def others(self) -> Mapping[str, OtherRunner]:
+    def extra(self) -> Mapping[str, OtherRunner]:
         """Those beside OpenCode, by name."""
         return self.__pydantic_extra__ or {}
 
     @property
-    def own(self) -> Mapping[str, OtherRunner]:
+    def custom(self) -> Mapping[str, OtherRunner]:
         """The user's own classes, by name."""
-        return {name: one for name, one in self.others.items() if self.kind(name) not in KINDS}
+        return {name: one for name, one in self.extra.items() if self.kind(name) not in KINDS}
 
     @property
     def unsandboxed(self) -> tuple[str, ...]:
         """Those whose agents can be put into no sandbox."""
-        return tuple(name for name in self.others if not rules_of(self.kind(name)).sandboxed)
+        return tuple(name for name in self.extra if not rules_of(self.kind(name)).sandboxed)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All of them; those that no agent is of are not used."""
-        return (OPENCODE, *sorted(self.others))
+        return (OPENCODE, *sorted(self.extra))
 
     def kind(self, name: str) -> str:
         """What a runner is: `opencode`, `claude`, `acp`, or a class of the user's; empty: none is called so."""
         if name == OPENCODE:
             return OPENCODE
-        return (self.others[name].type or name) if name in self.others else ""
+        return (self.extra[name].type or name) if name in self.extra else ""
 
     def instructed_as(self, name: str) -> str | None:
         """Say by whose files agents of a runner go: of which kind of agents; None: nobody knows."""
         if rules_of(kind := self.kind(name)).instructed:
             return kind or None
-        return self.others[name].instructions or kind_of(self.others[name].command or ())
+        return self.extra[name].instructions or kind_of(self.extra[name].command or ())
 
     def max_runs(self, name: str) -> int | None:
         """The cap of a runner."""
-        return self.others[name].max_runs if name in self.others else self.opencode.max_runs
+        return self.extra[name].max_runs if name in self.extra else self.opencode.max_runs
 
 
 class QuestionSettings(Document):

@@ -22,8 +22,8 @@ from ashep.core.issues.human_overrides import (
     unparked,
 )
 from ashep.core.issues.routing import abort
-from ashep.core.runs.requests import told, withdrawn
-from ashep.core.runs.takeover import kept, labelled
+from ashep.core.runs.requests import read_answers, withdrawn
+from ashep.core.runs.takeover import keep_label, labelled
 from ashep.core.state.authorship import lookup, stands, undone
 from ashep.core.state.flow import Flow, Posture
 from ashep.core.state.immutable import replace
@@ -38,24 +38,24 @@ GIVEN_UP = 3
 _SAID = {"added": "set the label {}", "removed": "took the label {} off", "status": "set the status {}"}
 
 
-def seen(world: World, earlier: Flow, flow: Flow, fact: IssueSeen) -> list[Fact]:
+def follow_look(world: World, earlier: Flow, flow: Flow, fact: IssueSeen) -> list[Fact]:
     """Say what follows from a look, unless it is older than what is known."""
     if stale(earlier, fact.as_of) and fact.key is None:
         return []
-    facts = shown(world, earlier, flow, fact)
+    facts = follow_view(world, earlier, flow, fact)
     if facts or not earlier.lease_lost or flow.lease_lost or flow.stage != "work" or flow.wanted:
         return facts
     # after a refused heartbeat a fresh read shows the issue as ours all the same: that was no agent's fault
-    return _again(world, flow, "the tracker refused a heartbeat, and shows the issue as ours")
+    return _retry_phase(world, flow, "the tracker refused a heartbeat, and shows the issue as ours")
 
 
 def answer_read(world: World, earlier: Flow, flow: Flow, fact: AnswerRead) -> list[Fact]:
     """Obey a change first, then hear an answer."""
-    heard = answered(world, flow, fact) or told(world, flow, fact)
-    return shown(world, earlier, flow, fact) or heard
+    heard = answered(world, flow, fact) or read_answers(world, flow, fact)
+    return follow_view(world, earlier, flow, fact) or heard
 
 
-def shown(world: World, earlier: Flow, flow: Flow, fact: Shown) -> list[Fact]:
+def follow_view(world: World, earlier: Flow, flow: Flow, fact: Shown) -> list[Fact]:
     """Say what follows from how the issue is shown now: where that depends on who changed it, that is looked up."""
     found = tuple(one for one in _differences(world, earlier, flow) if one not in flow.authors.known)
     facts: list[Fact] = [] if found == flow.authors.doubts else [ChangeDoubted(flow.issue.id, found)]
@@ -80,7 +80,7 @@ def unread(world: World, flow: Flow, fact: EffectFailed) -> list[Fact]:
     return _goes_on(world, flow, _judged(world, flow, ()))
 
 
-def _again(world: World, flow: Flow, why: str) -> list[Fact]:
+def _retry_phase(world: World, flow: Flow, why: str) -> list[Fact]:
     """Go on with the phase of an issue whose run was ended by nobody's fault."""
     if flow.work.verifying or flow.phase is None:
         return []  # its run had succeeded
@@ -97,7 +97,7 @@ def _goes_on(world: World, flow: Flow, facts: list[Fact]) -> list[Fact]:
         return facts
     undone = any(isinstance(fact, ChangeJudged) for fact in facts)
     who = "an agent" if world.settings.people is None else "somebody who does not count"
-    return facts + _again(world, flow, f"what {who} changed is put back" if undone else "it is as it was before")
+    return facts + _retry_phase(world, flow, f"what {who} changed is put back" if undone else "it is as it was before")
 
 
 # --- what differs -------------------------------------------------------------------------------------------------
@@ -166,8 +166,10 @@ def _judged(world: World, flow: Flow, changes: tuple[Change, ...]) -> list[Fact]
     found = [(what, *_set_by(world, flow, what, changes)) for what in doubts]
     refused = tuple(what for what, _, counts in found if not counts)
     counts = tuple(what for what, _, counts in found if counts)
-    why = "; ".join(f"{actor or 'nobody who is on record'} {said(what)}" for what, actor, _ in found)
-    alone = "; ".join(f"{actor or 'nobody who is on record'} {said(what)}" for what, actor, ok in found if not ok)
+    why = "; ".join(f"{actor or 'nobody who is on record'} {describe_change(what)}" for what, actor, _ in found)
+    alone = "; ".join(
+        f"{actor or 'nobody who is on record'} {describe_change(what)}" for what, actor, ok in found if not ok
+    )
     posture = flow.written
     status = STATUS[posture.kind] if posture else flow.issue.status
     holder = holder_of(world, posture) if posture else flow.issue.assignee
@@ -190,7 +192,7 @@ def _judged(world: World, flow: Flow, changes: tuple[Change, ...]) -> list[Fact]
     late = told if hint and gives_back else []  # giving back drops what was to be said, and a person is to know
     facts: list[Fact] = [judged, *(told if not late else ())]
     people = any(_is_ours(world, flow, what) and may_answer(world, actor) for what, actor, _ in found)
-    stays = kept(flow, why) if people else []
+    stays = keep_label(flow, why) if people else []
     if theirs:
         return facts + stays + theirs
     facts += stays or labelled(world, rest) or withdrawn(world, rest)
@@ -199,7 +201,7 @@ def _judged(world: World, flow: Flow, changes: tuple[Change, ...]) -> list[Fact]
     return facts
 
 
-def said(what: Difference) -> str:
+def describe_change(what: Difference) -> str:
     """A change in words."""
     kind, value = what
     if kind == "assignee":
@@ -267,10 +269,10 @@ def _moves_on(world: World, flow: Flow, what: Difference) -> bool:
 
 
 RULES: IssueRules = {
-    IssueSeen: seen,
-    IssueClaimed: shown,
-    IssueWritten: shown,
-    IssueAdopted: shown,
+    IssueSeen: follow_look,
+    IssueClaimed: follow_view,
+    IssueWritten: follow_view,
+    IssueAdopted: follow_view,
     AnswerRead: answer_read,
     AuthorsRead: authors_read,
 }

@@ -20,7 +20,7 @@ from ashep.core.facts.issues import IssueAdopted, IssueHeld, IssueTaken, PhaseEn
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.human_overrides import phase_labels
-from ashep.core.issues.routing import ask, begin_cycle, gone, park
+from ashep.core.issues.routing import ask, begin_cycle, park, park_unknown_phase
 from ashep.core.policy.agents import Agent, Sandbox
 from ashep.core.policy.policies import Human, Phase, ReuseFrom
 from ashep.core.policy.runner_kinds import OPENCODE, spoken
@@ -33,7 +33,7 @@ from ashep.core.runs.takeover import keeps
 from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.holds import PAUSED, Hold
-from ashep.core.state.pauses import hold as hold_of
+from ashep.core.state.pauses import find_hold
 from ashep.core.state.run import runner_of, sign_patience
 from ashep.core.state.runner_state import NOT_SEEN
 from ashep.core.state.world import World
@@ -198,7 +198,7 @@ def rank(flow: Flow) -> Rank:
     return (flow.issue.priority, flow.issue.created_at.isoformat(), flow.issue.id)
 
 
-def _held(flow: Flow, hold: Hold) -> list[Fact]:
+def _hold(flow: Flow, hold: Hold) -> list[Fact]:
     told = (flow.code, flow.held_by) == (hold.code, hold.of)
     if hold.code in (*PAUSED, "repository"):
         told = told and flow.why == hold.why  # it may get another end, or be another fault
@@ -208,19 +208,19 @@ def _held(flow: Flow, hold: Hold) -> list[Fact]:
 # --- phases that are wanted ---------------------------------------------------------------------------------------
 
 
-def wanted(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
+def plan_run(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
     """Plan a run of a phase that is wanted, or say why not."""
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     if (policy is None or phase is None) and flow.takeover is None:
-        return DispatchVerdict(park(flow, "unknown_phase", gone(world, flow, flow.phase)), room)
+        return DispatchVerdict(park_unknown_phase(world, flow, flow.phase), room)
     if flow.not_before is not None or flow.authors.doubts:
         return DispatchVerdict([], room)
     hold = NOT_ASKED if not_asked(world, flow) else keeps(world, flow)
     if hold is None and phase is not None:
         hold = _paused(world, flow, phase)
     if hold is not None:
-        return DispatchVerdict(_held(flow, hold), room)
+        return DispatchVerdict(_hold(flow, hold), room)
     assert policy is not None and phase is not None
     if flow.counters.cycle_runs >= policy.limits.max_runs:
         why = f"{flow.counters.cycle_runs} runs in this cycle, the limit of the policy"
@@ -234,7 +234,7 @@ def wanted(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
         return DispatchVerdict([], room)  # it is still being stopped, or its tree read: a moment, not a reason
     hold, choice, waits = _start(world, flow, phase, room)
     if hold is not None:
-        return DispatchVerdict(_held(flow, hold), room, waits)
+        return DispatchVerdict(_hold(flow, hold), room, waits)
     assert choice is not None and choice.agent is not None
     if choice.agent.is_human:
         question = f"{phase.name}: {', '.join(phase.needs)}. Is it done?"
@@ -252,7 +252,7 @@ def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
     if agent is not None and agent.is_human:
         return None
     model = model_of(agent, world.seen) if agent else None
-    return hold_of(world.pauses, model.provider if model else None)
+    return find_hold(world.pauses, model.provider if model else None)
 
 
 def _kind(world: World, flow: Flow, phase: Phase) -> Literal["read", "write", "own"]:
@@ -398,20 +398,20 @@ def candidate(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
         if name is not None and policy is not None:
             adopted = adopt(world, flow, name, policy)
             return DispatchVerdict([adopted], room.with_adopted(adopted))
-        return DispatchVerdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
+        return DispatchVerdict(_hold(flow, hold or Hold("no_policy", "no policy claims it")), room)
     hold, name, policy = eligible(world, flow)
     if hold is not None or policy is None or name is None:
-        return DispatchVerdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
+        return DispatchVerdict(_hold(flow, hold or Hold("no_policy", "no policy claims it")), room)
     if not world.ready_fresh:
         return DispatchVerdict([], room, "look")  # one is due at once; nothing about this issue has changed
-    if (paused := hold_of(world.pauses, None)) is not None:
-        return DispatchVerdict(_held(flow, paused), room)
+    if (paused := find_hold(world.pauses, None)) is not None:
+        return DispatchVerdict(_hold(flow, paused), room)
     if world.disk_low:
-        return DispatchVerdict(_held(flow, NO_ROOM), room)
+        return DispatchVerdict(_hold(flow, NO_ROOM), room)
     if (fails := base_hold(world, name, policy)) is not None:
-        return DispatchVerdict(_held(flow, fails), room)
+        return DispatchVerdict(_hold(flow, fails), room)
     if room.takes is not None and room.takes <= 0:
-        return DispatchVerdict(_held(flow, ALL_TAKEN), room)
+        return DispatchVerdict(_hold(flow, ALL_TAKEN), room)
     names = phase_labels(world, flow.issue)
     phase = policy.phase(names[0]) if names else policy.phases[0]
     assert phase is not None
@@ -419,20 +419,20 @@ def candidate(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
     fresh = replace(flow, policy=name, visit=visit, attempt=0, phase=phase.name, counters=counters)
     if phase.human is None:
         if (paused := _paused(world, fresh, phase)) is not None:
-            return DispatchVerdict(_held(flow, paused), room, ForRoom("take", paused.code))
+            return DispatchVerdict(_hold(flow, paused), room, ForRoom("take", paused.code))
         hold, choice, waits = _start(world, fresh, phase, room)
         if hold is not None:
-            return DispatchVerdict(_held(flow, hold), room, ForRoom("take", hold.code) if waits == "change" else waits)
+            return DispatchVerdict(_hold(flow, hold), room, ForRoom("take", hold.code) if waits == "change" else waits)
         if choice is not None and choice.agent is not None and not choice.agent.is_human:
             return _take(world, fresh, phase, choice, choice.agent, room)
     taken: list[Fact] = [IssueTaken(flow.issue.id, name, f"ready, and the policy {name} claims it")]
     entered = begin_cycle(world, fresh, phase.name, "taken", by_hand=bool(names))
-    return DispatchVerdict(taken + entered, _taken(room))
+    return DispatchVerdict(taken + entered, _count_taken(room))
 
 
 def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Capacity) -> DispatchVerdict:
     assert flow.policy is not None
-    plan = _plan(world, flow, phase, choice, agent, _taken(room))
+    plan = _plan(world, flow, phase, choice, agent, _count_taken(room))
     if not plan.facts:
         return DispatchVerdict([], room)
     by_hand = bool(phase_labels(world, flow.issue))
@@ -444,9 +444,9 @@ def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
     return DispatchVerdict(facts + plan.facts, plan.room)
 
 
-def _taken(room: Capacity) -> Capacity:
+def _count_taken(room: Capacity) -> Capacity:
     return room if room.takes is None else replace(room, takes=room.takes - 1)
 
 
-QUEUES = ((WANTED, wanted), (BEGUN, candidate), (CANDIDATE, candidate))
+QUEUES = ((WANTED, plan_run), (BEGUN, candidate), (CANDIDATE, candidate))
 """The queues in their order, and the rule of each."""

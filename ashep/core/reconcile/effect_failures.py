@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from ashep.core.delivery import repository
-from ashep.core.delivery.workspaces import after
+from ashep.core.delivery.workspaces import make_after_key
 from ashep.core.facts.command_descriptions import WORDS
 from ashep.core.facts.commands import ClaimIssue, Command, ReadAnswer, ReadAuthors, ReadIssue, SealTree, WriteIssue
 from ashep.core.facts.issues import IssueClosed, IssueLeft
@@ -38,7 +38,7 @@ def write_refused(world: World, earlier: Flow, flow: Flow, fact: WriteRefused | 
     return [*abort(flow, why), IssueLeft(fact.issue, "write_refused", why)]
 
 
-def gone(world: World, earlier: Flow, flow: Flow, fact: IssueGone) -> list[Fact]:
+def close_missing(world: World, earlier: Flow, flow: Flow, fact: IssueGone) -> list[Fact]:
     """Close what the tracker has no more."""
     if flow.stage == "closed" or (fact.key is None and (flow.active or stale(earlier, fact.as_of))):
         return []
@@ -59,7 +59,7 @@ def effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -
         return _unforeseen(flow, asked, fact)
     if fact.lock and flow.infra_began is not None and world.now - flow.infra_began < LOCK_TIME:
         return []  # by then it is taken away, unless a git runs there
-    if run is not None and fact.key == after(run.id) and (fact.infra or isinstance(asked, SealTree)):
+    if run is not None and fact.key == make_after_key(run.id) and (fact.infra or isinstance(asked, SealTree)):
         return _tree_failed(earlier, flow, run, fact)
     if not fact.infra and not isinstance(asked, (ReadIssue, ReadAnswer, ReadAuthors)):
         if isinstance(asked, (ClaimIssue, WriteIssue)):
@@ -78,7 +78,7 @@ def effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -
 def _unforeseen(flow: Flow, asked: Command, fact: EffectFailed) -> list[Fact]:
     """Park what we work on. What is still due of an issue that is parked is tried again, and then given up."""
     run = flow.run
-    unsealed = run is not None and fact.key == after(run.id) and run.tree_wanted == "no"
+    unsealed = run is not None and fact.key == make_after_key(run.id) and run.tree_wanted == "no"
     left: list[Fact] = [TreeLeft(fact.issue, run.id, fact.error[:300])] if run is not None and unsealed else []
     what = f"cannot {WORDS[type(asked).__name__]}, and nobody foresaw why"
     why = f"{what}: {' '.join(fact.error.split())[:300]} (the daemon's log has the traceback)"
@@ -106,6 +106,6 @@ def _tree_failed(earlier: Flow, flow: Flow, run: Run, fact: EffectFailed) -> lis
 RULES: IssueRules = {
     ClaimRefused: claim_refused,
     WriteRefused: write_refused,
-    IssueGone: gone,
+    IssueGone: close_missing,
     EffectFailed: effect_failed,
 }

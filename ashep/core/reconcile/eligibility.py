@@ -36,7 +36,7 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
     view, labels = flow.issue, world.settings.labels
     assert view.stamp is not None
     # the phase that our last write left it in: where the label differs, a person has set it since
-    candidates = (_named(view.stamp)[0], *phase_labels(world, view), policy.phases[0].name)
+    candidates = (_parse_run_id(view.stamp)[0], *phase_labels(world, view), policy.phases[0].name)
     phase = next(phase for label in candidates if (phase := policy.phase(label)) is not None)
     known, visits = flow.phase == phase.name, dict(flow.counters.visits).get(phase.name, 0)
     visit = max(view.stamp.visit, flow.visit if known else 0, 1)
@@ -53,7 +53,7 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
         phase=phase.name,
         kind=kind,
         visit=visit,
-        attempt=max(_named(view.stamp)[1], view.stamp.attempt, flow.attempt if known else 0),
+        attempt=max(_parse_run_id(view.stamp)[1], view.stamp.attempt, flow.attempt if known else 0),
         cycle_runs=max(view.stamp.cycle_runs, flow.counters.cycle_runs),
         why="the tracker shows it as ours, and this state folder does not know it",
         orphan=orphan_of(flow, world.instance) if kind == "work" else None,
@@ -65,7 +65,7 @@ def adopt(world: World, flow: Flow, name: str, policy: Policy) -> IssueAdopted:
     )
 
 
-def _named(stamp: Stamp) -> tuple[str, int]:
+def _parse_run_id(stamp: Stamp) -> tuple[str, int]:
     """The phase and the attempt that the stamp's run id names: `<issue>/<phase>.<visit>.<attempt>`."""
     issue, _, rest = (stamp.run or "").rpartition("/")
     found = RUN.fullmatch(rest) if issue else None

@@ -23,7 +23,7 @@ from ashep.core.state import notices, pauses, pending_intents, providers, runner
 from ashep.core.state.flow import Flow, idled, orphan_of, pause_time
 from ashep.core.state.immutable import replace
 from ashep.core.state.run import provider_of
-from ashep.core.state.timers import flow_dues, over, shifted, split_timer
+from ashep.core.state.timers import expire_timer, flow_dues, shifted, split_timer
 from ashep.core.state.world import UNSEEN, World, WorldFolds, merged, put
 
 
@@ -46,7 +46,7 @@ def evolve(world: World, entry: Entry) -> World:
         return world
     if isinstance(body, WRITES):
         world = replace(world, spending=spending.wrote(world.spending, world.now))
-    return put(world, body.issue, folding.asked(world.flows[body.issue], body))
+    return put(world, body.issue, folding.fold_intent(world.flows[body.issue], body))
 
 
 def _of_issue(world: World, kind: type, fact: Any, fold: Callable[[Flow, Any, int, datetime], Flow]) -> World:
@@ -60,7 +60,7 @@ def _of_issue(world: World, kind: type, fact: Any, fold: Callable[[Flow, Any, in
     if kind is issues.IssueTaken and (orphan := orphan_of(flow, world.instance)) is not None:
         known = replace(folding.inherited(flow), orphan=orphan)
     elif (key := getattr(fact, "key", None)) is not None and kind is not tracker.EffectFailed:
-        known = pending_intents.done(flow, key, world.seq)
+        known = pending_intents.settle_intent(flow, key, world.seq)
     after = fold(known, fact, world.seq, world.now)
     if flow.on_pause and after.since != flow.since and after.counters.cycle == flow.counters.cycle:
         after = idled(after, pause_time(flow, world.now))
@@ -91,7 +91,7 @@ def _prompted(world: World, flow: Flow, fact: run_facts.PromptSent) -> World:
     if not world.outages or flow.run is None:
         return world
     provider = provider_of(flow.run, world.seen)
-    return replace(world, outages=providers.asked(world.outages, provider, world.now))
+    return replace(world, outages=providers.start_trial(world.outages, provider, world.now))
 
 
 def _unclaimable(world: World, flow: Flow, fact: tracker.ClaimRefused | tracker.IssueReclaimed) -> World:
@@ -146,7 +146,7 @@ def _started(world: World, fact: resources.DaemonStarted) -> World:
         if world.flows[issue].given_up:
             world = put(world, issue, replace(world.flows[issue], given_up=False))
     files = edits.happened(world.files, fact, world.now)
-    return replace(world, daemon=fact, outages=outages, servers=runner_state.begun(world.servers), files=files)
+    return replace(world, daemon=fact, outages=outages, servers=runner_state.reset_servers(world.servers), files=files)
 
 
 def _adopt(world: World, fact: resources.Adopted) -> World:
@@ -156,7 +156,7 @@ def _adopt(world: World, fact: resources.Adopted) -> World:
     adopted, before = edits.parsed(fact.kind, fact.content), world.policies
     if isinstance(adopted, Policies) and before is not None:
         for issue in world.indexes.live:
-            world = put(world, issue, edits.kept(world.flows[issue], before, adopted))
+            world = put(world, issue, edits.keep_phase(world.flows[issue], before, adopted))
         world = base_checks.unchecked(world) if adopted != before else world
     return replace(world, rules=fact.rules, outages=outages, **{fact.kind: adopted})  # fields of these names
 
@@ -164,19 +164,19 @@ def _adopt(world: World, fact: resources.Adopted) -> World:
 def _timer(world: World, fact: resources.TimerDue) -> World:
     name, issue = split_timer(fact.key)
     if name == pauses.TIMER:
-        return replace(world, pauses=pauses.over(world.pauses, issue, fact.due))
+        return replace(world, pauses=pauses.expire_pause(world.pauses, issue, fact.due))
     if name == providers.TIMER:
-        return replace(world, outages=providers.over(world.outages, issue, fact.due, world.now))
+        return replace(world, outages=providers.allow_trial(world.outages, issue, fact.due, world.now))
     if name == providers.PROOF:
         return replace(world, outages=providers.proven(world.outages, issue, fact.due, world.seq))
     if name == spending.TIMER:
-        return replace(world, spending=spending.passed(world.spending, world.now))
+        return replace(world, spending=spending.drop_expired(world.spending, world.now))
     if name in (runner_state.RESTART, runner_state.RECYCLE):
-        return replace(world, servers=runner_state.over(world.servers, name, issue, fact.due, world.now))
+        return replace(world, servers=runner_state.expire_timer(world.servers, name, issue, fact.due, world.now))
     flow = world.flows.get(issue)
     if flow is None or (name, fact.due) not in flow_dues(flow):
         return world
-    return put(world, issue, over(flow, name, world.seq, world.now))
+    return put(world, issue, expire_timer(flow, name, world.seq, world.now))
 
 
 def _clock_jumped(world: World, fact: resources.ClockJumped) -> World:
@@ -191,7 +191,7 @@ def _moved(world: World, move: Callable[[Flow], Flow], runner: str | None = None
         flow = world.flows[issue]
         waits_for = flow.held_by if flow.code.startswith("runner_") else ""
         if flow.run is not None and not flow.run.ended:
-            waits_for = flow.run.on
+            waits_for = flow.run.session_runner
         if (flow.stage == "work" or issue in world.indexes.live) and (alone or waits_for == runner):
             world = put(world, issue, move(flow))
     return world
@@ -199,7 +199,7 @@ def _moved(world: World, move: Callable[[Flow], Flow], runner: str | None = None
 
 def _resumed(world: World, fact: resources.WorkResumed) -> World:
     freed = world.outages if fact.window else providers.freed(world.outages, world.now, fact.provider)
-    return replace(world, pauses=pauses.ended(world.pauses, fact), outages=freed)
+    return replace(world, pauses=pauses.end_pause(world.pauses, fact), outages=freed)
 
 
 def _limit(world: World, fact: resources.BudgetWarned | resources.BudgetReached | resources.WriteDelayed) -> World:
@@ -213,11 +213,11 @@ def _limit(world: World, fact: resources.BudgetWarned | resources.BudgetReached 
 
 def _runner(world: World, fact: resources.RunnerSeen) -> World:
     name = fact.runner or OPENCODE
-    known = runner_state.of(world.servers, name)
+    known = runner_state.get_server(world.servers, name)
     gap, before = runner_state.absence(known, fact, world.now), world.seen.get(name)
     other = fact.state == "up" and before is not None and fact.instance != before.instance
     outages = providers.with_other_credentials(world.outages, world.now) if other else world.outages
-    servers = world.servers.insert(name, runner_state.seen(known, fact, world.now))
+    servers = world.servers.insert(name, runner_state.update_server(known, fact, world.now))
     world = replace(world, seen=world.seen.insert(name, fact), outages=outages, servers=servers)
     return _moved(world, lambda flow: runner_state.returned(flow, gap, world.now), name) if gap else world
 
@@ -242,8 +242,8 @@ def _issue_seen(world: World, fact: tracker.IssueSeen) -> World:
     landed = writing is not None and stamp is not None and (stamp.instance, stamp.seq) == (world.instance, writing.seq)
     if landed and not pending_intents.stale(flow, fact.as_of):
         # the write whose answer was lost has landed: what stands there is ours, not a person's
-        flow = folding.written(flow, world.seq)
-    return put(world, fact.issue, folding.seen(flow, fact, world.seq, world.now))
+        flow = folding.settle_write(flow, world.seq)
+    return put(world, fact.issue, folding.fold_view(flow, fact, world.seq, world.now))
 
 
 # --- tables -------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class WaitingIssues:
             ranks = self.for_room[known[0]]
             del ranks[bisect_left(ranks, known[1])]
 
-    def after(self, place: Rank) -> Iterator[Rank]:
+    def iter_after(self, place: Rank) -> Iterator[Rank]:
         """Give all after this rank that wait for room."""
         for ranks in self.for_room.values():
             yield from ranks[bisect_right(ranks, place) :]
@@ -195,7 +195,7 @@ class Dispatcher:
                 ways, of = _ways(queue, world, room), room
             if begun != room.branches:  # who shares a branch on which somebody was begun just now waits for that
                 names = {name for name, _ in room.branches - begun}
-                met = [one for one in waiting.after(place) if branch_at(world, world.flows[one[-1]]) in names]
+                met = [one for one in waiting.iter_after(place) if branch_at(world, world.flows[one[-1]]) in names]
                 for one in met:
                     waiting.leave(one[-1])
                 due, at, begun = sorted([*due[at:], *met]), 0, room.branches

@@ -24,15 +24,14 @@ from ashep.core.resources.budgets import is_worth_telling
 from ashep.core.runs.prompt_commands import message_id
 from ashep.core.state.flow import Flow
 from ashep.core.state.pending_intents import stale
-from ashep.core.state.runner_state import flapped, steadied
-from ashep.core.state.runner_state import of as server_of
+from ashep.core.state.runner_state import flapped, get_server, steadied
 from ashep.core.state.world import World
 
 NO_CHECKS = Criteria()
 """What stands for an issue's checks that were taken away, or cannot be read any more."""
 
 
-def looked(
+def compare_tracker(
     world: World,
     ready: tuple[str, ...] | None,
     issues: Iterable[tracker.Issue],
@@ -156,7 +155,7 @@ def runner_read(world: World, seen: RunnerSeen, now: datetime) -> list[Fact]:
 
     One that comes and goes is away, until it has answered for longer than it does: that is one fact with a count.
     """
-    server = server_of(world.servers, seen.runner)
+    server = get_server(world.servers, seen.runner)
     last, known = world.seen.get(seen.runner), server.instance
     if is_known(last, seen):
         return []
@@ -203,7 +202,7 @@ def quota_read(world: World, issue: str, run_id: str, quota: Quota | None) -> li
     run = flow.run if (flow := world.flows.get(issue)) else None
     if quota is None or run is None or run.id != run_id or run.ended or quota == run.quota:
         return []
-    return [QuotaSeen(issue, run_id, run.on, quota)]
+    return [QuotaSeen(issue, run_id, run.session_runner, quota)]
 
 
 def turn_asked(world: World, session: str, message: str) -> list[Fact]:

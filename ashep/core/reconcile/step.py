@@ -16,7 +16,7 @@ from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.resources.budgets import fused
-from ashep.core.resources.notices import messages, told
+from ashep.core.resources.notices import messages, plan_notices
 from ashep.core.state.indexes import turn
 from ashep.core.state.notices import RECORDS
 from ashep.core.state.timers import split_timer
@@ -57,7 +57,7 @@ class Batch:
     def follow(self, fact: Fact) -> None:
         """Fold a fact and everything that follows from it, at once and in order."""
         before = self.add(fact)
-        for decision in (*decide(before, self.world, fact), *told(before, self.world, fact)):
+        for decision in (*decide(before, self.world, fact), *plan_notices(before, self.world, fact)):
             self.follow(decision)
 
     def follow_all(self, facts: Iterable[Fact]) -> bool:

@@ -13,8 +13,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.base_types import Bytes
 from ashep.core.policy.runner_kinds import OPENCODE, spoken
 from ashep.core.state.holds import Hold
-from ashep.core.state.runner_state import MOST, Server, times_over
-from ashep.core.state.runner_state import of as server_of
+from ashep.core.state.runner_state import MOST, Server, get_server, times_over
 from ashep.core.state.world import World, WorldRules
 
 STABLE = timedelta(minutes=10)
@@ -32,7 +31,7 @@ SPACING = timedelta(minutes=30)
 
 def failed(before: World, world: World, fact: ServerFailed) -> list[Fact]:
     """Say when a managed server that failed is started again."""
-    server, at = server_of(before.servers, fact.runner), world.now
+    server, at = get_server(before.servers, fact.runner), world.now
     stable = bool(fact.instance) and server.since is not None and at - server.since >= STABLE
     failures = 1 if stable else server.failures + 1
     delay = min(FIRST_DELAY * 2 ** min(failures - 2, 20), LONGEST_DELAY) if failures > 1 else timedelta()
@@ -41,7 +40,7 @@ def failed(before: World, world: World, fact: ServerFailed) -> list[Fact]:
 
 def memory_seen(before: World, world: World, fact: ServerMemorySeen) -> list[Fact]:
     """Say whether a server that has grown so large is to be begun again."""
-    server, times = server_of(world.servers, fact.runner), times_over(fact.used, fact.limit)
+    server, times = get_server(world.servers, fact.runner), times_over(fact.used, fact.limit)
     if times < 1 or fact.instance != server.instance:
         return []
     at_once = times >= MOST
@@ -60,7 +59,7 @@ def is_spaced(server: Server, now: datetime) -> bool:
 
 def hold(world: World, runner: str) -> Hold | None:
     """The hold that stands for every run on a runner while its server is to be begun again; None: it is not."""
-    recycling, seen = server_of(world.servers, runner).recycling, world.seen.get(runner)
+    recycling, seen = get_server(world.servers, runner).recycling, world.seen.get(runner)
     if recycling is None or seen is None or seen.instance != recycling.instance:
         return None
     return Hold("recycling", f"{spoken(runner)} is begun anew once it is at rest: {recycling.why}")
@@ -68,13 +67,13 @@ def hold(world: World, runner: str) -> Hold | None:
 
 def is_due(world: World, runner: str) -> bool:
     """Whether a runner's server is to be ended and begun again now."""
-    recycling = server_of(world.servers, runner).recycling
+    recycling = get_server(world.servers, runner).recycling
     return recycling is not None and hold(world, runner) is not None and (recycling.at_once or not world.in_use(runner))
 
 
 def memory_read(world: World, instance: str, used: int | None, now: datetime) -> list[Fact]:
     """Compare the server's memory with what is known of it: told where it matters, and again where it still does."""
-    limit, server = world.settings.runners.opencode.memory_limit, server_of(world.servers, OPENCODE)
+    limit, server = world.settings.runners.opencode.memory_limit, get_server(world.servers, OPENCODE)
     if used is None or limit is None or not world.dies(OPENCODE) or not instance or instance != server.instance:
         return []
     times = times_over(used, limit)

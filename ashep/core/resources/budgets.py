@@ -50,7 +50,7 @@ class BudgetUsage:
     issue: str | None = None
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """What it is, for people: `the cost of issue t-1: 5.02 of 5.00`."""
         of = {"total": "all runs", "runs_per_hour": "the last hour"}.get(self.scope, f"{self.scope} {self.name}")
         if self.unit == "cost":
@@ -103,9 +103,9 @@ def passed_now(
         hard = said.get((gauge.scope, gauge.name, gauge.unit, gauge.limit))
         head = (gauge.scope, gauge.name, gauge.unit, gauge.used, gauge.limit)
         if gauge.used >= gauge.limit and not hard:
-            yield BudgetReached(*head, f"used up: {gauge.said}", gauge.until, gauge.issue)
+            yield BudgetReached(*head, f"used up: {gauge.description}", gauge.until, gauge.issue)
         elif gauge.used >= world.settings.budgets.warn_at * gauge.limit and hard is None:
-            yield BudgetWarned(*head, f"nearly used up: {gauge.said}", gauge.until, gauge.issue)
+            yield BudgetWarned(*head, f"nearly used up: {gauge.description}", gauge.until, gauge.issue)
 
 
 # --- what follows ---------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def _fuse(world: World) -> Iterator[BudgetReached]:
     until = frees(spending.runs, RUN_COUNTS, now, limit)
     if not any(mark.scope == "runs_per_hour" and mark.until == until for mark in spending.marks):
         gauge = BudgetUsage("runs_per_hour", "", "runs", count, limit, until)
-        yield BudgetReached("runs_per_hour", "", "runs", count, limit, f"used up: {gauge.said}", until)
+        yield BudgetReached("runs_per_hour", "", "runs", count, limit, f"used up: {gauge.description}", until)
 
 
 def reached(before: World, world: World, fact: BudgetReached) -> list[Fact]:
@@ -174,9 +174,9 @@ def used_up(world: World) -> Hold | None:
     """Say which limit is in the way of every run; None: none is."""
     full = {gauge.scope: gauge for gauge in of_all(world) if gauge.used >= gauge.limit}
     if (gauge := full.get("total")) is not None:
-        return Hold("budget_total", f"used up: {gauge.said}")
+        return Hold("budget_total", f"used up: {gauge.description}")
     if (gauge := full.get("day")) is not None:
-        return Hold("budget", f"used up until {day_over(world)}: {gauge.said}")
+        return Hold("budget", f"used up until {day_over(world)}: {gauge.description}")
     return None
 
 
@@ -201,7 +201,7 @@ def over_issue(world: World, flow: Flow) -> str | None:
     """Say why no other run of this issue's cycle may start; None: it has budget."""
     full = (gauge for gauge in of_flow(world, flow) if gauge.scope == "issue" and gauge.used >= gauge.limit)
     gauge = next(full, None)
-    return f"used up: {gauge.said}" if gauge else None
+    return f"used up: {gauge.description}" if gauge else None
 
 
 # --- what a read or a write may do ----------------------------------------------------------------------------------

@@ -63,15 +63,15 @@ class Worth(NamedTuple):
     about: str = ""
 
 
-def _asked(world: World, fact: issues.PersonAsked | issues.PersonReminded | runs.InputWanted) -> Worth:
+def _rate_question(world: World, fact: issues.PersonAsked | issues.PersonReminded | runs.InputWanted) -> Worth:
     waits = f"{'still ' if isinstance(fact, issues.PersonReminded) else ''}waits for you"
-    text = f"{_named(world, fact.issue)} {waits}, until {fact.due:%Y-%m-%d %H:%M}Z: {fact.question}"
+    text = f"{_name_issue(world, fact.issue)} {waits}, until {fact.due:%Y-%m-%d %H:%M}Z: {fact.question}"
     return Worth("waiting", text, fact.issue)
 
 
-def _taken(world: World, fact: runs.SessionTaken) -> Worth | None:
+def _rate_takeover(world: World, fact: runs.SessionTaken) -> Worth | None:
     label = world.settings.labels.paused
-    text = f"{_named(world, fact.issue)} waits until the label {label} is taken off: {fact.why}"
+    text = f"{_name_issue(world, fact.issue)} waits until the label {label} is taken off: {fact.why}"
     # whoever set the label themselves, or is only to be quiet, need not be told
     return Worth("waiting", text, fact.issue) if fact.label == "ours" else None
 
@@ -82,18 +82,18 @@ _WAITS = ("dirty", "locked", "failed")  # why a base is not moved, where a perso
 def _in_the_way(world: World, fact: delivery.LandingRefused) -> Worth | None:
     flow = world.flows.get(fact.issue)
     first = flow is not None and flow.work.landing is not None and flow.work.landing.refused == 1
-    text = f"{_named(world, fact.issue)} is done and cannot land: {fact.why}"
+    text = f"{_name_issue(world, fact.issue)} is done and cannot land: {fact.why}"
     return Worth("waiting", text, fact.issue) if first and fact.code in _WAITS else None
 
 
 def _opened(world: World, fact: delivery.PullRequestOpened) -> Worth | None:
     flow = world.flows.get(fact.issue)
-    text = f"{_named(world, fact.issue)} is done, and its pull request waits for you: {fact.url}"
+    text = f"{_name_issue(world, fact.issue)} is done, and its pull request waits for you: {fact.url}"
     return Worth("waiting", text, fact.issue) if flow is not None and flow.reviewed else None
 
 
 def _parked(world: World, fact: issues.IssueParked) -> Worth:
-    return Worth("parked", f"{_named(world, fact.issue)} is parked ({fact.code}): {fact.why}", fact.issue)
+    return Worth("parked", f"{_name_issue(world, fact.issue)} is parked ({fact.code}): {fact.why}", fact.issue)
 
 
 def _budget(_: World, fact: resources.BudgetWarned | resources.BudgetReached) -> Worth | None:
@@ -103,7 +103,7 @@ def _budget(_: World, fact: resources.BudgetWarned | resources.BudgetReached) ->
     return Worth("budget", f"{fact.why}{until}", fact.issue, f"{fact.scope} {fact.name}".strip())
 
 
-def _found(_: World, fact: resources.AccountAudited) -> Worth | None:
+def _rate_audit(_: World, fact: resources.AccountAudited) -> Worth | None:
     count = len(fact.findings) + fact.more
     words = (f"{found.code}: {f'{found.issue} ' if found.issue else ''}{found.what}" for found in fact.findings[:3])
     text = f"the audit has {count} finding{'s' if count > 1 else ''}: {'; '.join(words)}"
@@ -111,16 +111,16 @@ def _found(_: World, fact: resources.AccountAudited) -> Worth | None:
 
 
 WORTH: dict[type, Callable[[World, Any], Worth | None]] = {
-    issues.PersonAsked: _asked,
-    issues.PersonReminded: _asked,
-    runs.SessionTaken: _taken,
-    runs.InputWanted: _asked,
+    issues.PersonAsked: _rate_question,
+    issues.PersonReminded: _rate_question,
+    runs.SessionTaken: _rate_takeover,
+    runs.InputWanted: _rate_question,
     issues.IssueParked: _parked,
     delivery.LandingRefused: _in_the_way,
     delivery.PullRequestOpened: _opened,
     resources.BudgetWarned: _budget,
     resources.BudgetReached: _budget,
-    resources.AccountAudited: _found,
+    resources.AccountAudited: _rate_audit,
     resources.FolderLeft: lambda world, fact: Worth("finding", fact.why, about="folder"),
 }
 """The facts that are worth a person, and what is said. (Servers that are away: `ashep.core.state.notices.SERVERS`.)
@@ -148,7 +148,7 @@ def _stands(world: World, notice: resources.Notice) -> bool:
             return True
 
 
-def _named(world: World, issue: str) -> str:
+def _name_issue(world: World, issue: str) -> str:
     flow = world.flows.get(issue)
     return f"{issue} ({flow.issue.title})" if flow else issue
 
@@ -156,7 +156,7 @@ def _named(world: World, issue: str) -> str:
 # --- what follows from a fact ---------------------------------------------------------------------------------------
 
 
-def told(before: World, world: World, fact: Fact) -> list[Fact]:
+def plan_notices(before: World, world: World, fact: Fact) -> list[Fact]:
     """Say what follows from a fact for those who are to be told; `world` has the fact folded in, `before` has not."""
     match fact:
         case resources.TimerDue():
@@ -167,13 +167,13 @@ def told(before: World, world: World, fact: Fact) -> list[Fact]:
             # the life before this one ended without a word: its configuration, or a better one, is in force again
             text = f"ashep ended without a word: {world.notices.lost}; it runs again"
             lost = Worth("stopped_unexpectedly", text, about="ashep") if world.notices.lost else None
-            return [*_gone(world), *_wanted(world, lost)]
+            return [*_drop_targets(world), *_want_notice(world, lost)]
         case _:
             rule = WORTH.get(type(fact))
-            return _wanted(world, rule(world, fact)) if rule is not None else []
+            return _want_notice(world, rule(world, fact)) if rule is not None else []
 
 
-def _wanted(world: World, worth: Worth | None) -> list[Fact]:
+def _want_notice(world: World, worth: Worth | None) -> list[Fact]:
     notify = world.settings.notify
     if worth is None or not notify.targets or worth.event not in notify.events:
         return []
@@ -182,10 +182,10 @@ def _wanted(world: World, worth: Worth | None) -> list[Fact]:
     return [resources.NoticeWanted(worth.event, short, (*targets(notify),), worth.issue, worth.about, world.seq)]
 
 
-def _gone(world: World) -> Iterator[Fact]:
+def _drop_targets(world: World) -> Iterator[Fact]:
     known = targets(world.settings.notify)
     for name in sorted({name for notice in world.notices.wanted for name in notice.to}.difference(known)):
-        ids = tuple(notice.id for notice in world.notices.of(name))
+        ids = tuple(notice.id for notice in world.notices.list_unsent(name))
         yield resources.NoticesGivenUp(name, ids, "it is in the configuration no more")
 
 
@@ -198,11 +198,11 @@ def _timer(before: World, world: World, fact: resources.TimerDue) -> Iterator[Fa
         if outage is not None:
             since = f"{outage.since:%Y-%m-%d %H:%M}Z"
             text = f"{outage.what} is away since {since}: {outage.why}"
-            yield from _wanted(world, Worth("provider_down", text, about=outage.what))
+            yield from _want_notice(world, Worth("provider_down", text, about=outage.what))
         return
     quiet, urgent = world.notices.quiet, world.settings.notify.urgent
     is_loud = quiet is None or quiet <= world.now
-    notices = [one for one in world.notices.of(about) if is_loud or one.event in urgent]
+    notices = [one for one in world.notices.list_unsent(about) if is_loud or one.event in urgent]
     standing = tuple(notice.id for notice in notices if _stands(world, notice))
     over = tuple(notice.id for notice in notices if not _stands(world, notice))
     why = f"{len(standing)} to be told" + (f", {len(over)} over before that" if over else "")
@@ -214,7 +214,7 @@ def _failed(before: World, world: World, fact: resources.NoticeFailed) -> Iterat
     if earlier.open is None or earlier.open.key != fact.key:
         return
     if fact.target not in targets(world.settings.notify) or route.tries >= TRIES:
-        if ids := tuple(one.id for one in world.notices.of(fact.target)):
+        if ids := tuple(one.id for one in world.notices.list_unsent(fact.target)):
             yield resources.NoticesGivenUp(fact.target, ids, f"{route.tries} failures, the last: {fact.error[:300]}")
         return
     again = min(FIRST_AGAIN * 2 ** min(route.tries - 1, 20), LAST_AGAIN)
@@ -236,7 +236,7 @@ def dues(world: World) -> list[tuple[str, datetime]]:
 
 
 def _due(world: World, target: str) -> datetime | None:
-    route, waiting = world.notices.route(target), world.notices.of(target)
+    route, waiting = world.notices.route(target), world.notices.list_unsent(target)
     if not waiting or is_under_way(route):
         return None
     notify, quiet = world.settings.notify, world.notices.quiet

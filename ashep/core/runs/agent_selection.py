@@ -53,7 +53,7 @@ def choose(
     if not fit:
         return Choice(None, f"no agent fits phase {phase.name}", tuple(others))
     (best, chosen), *rest = fit
-    others += [(agent.id, _behind(rank, best)) for rank, agent in rest]
+    others += [(agent.id, _explain_rank(rank, best)) for rank, agent in rest]
     met = f", meets {-best[1]} of its preferences" if best[1] else ""
     why = f"{chosen.id} has {', '.join(phase.needs)}{met}, priority {chosen.priority}"
     return Choice(chosen, why, tuple(others))
@@ -117,7 +117,7 @@ def _preferred(agent: Agent, phase: Phase, seen: Seen, models: Mapping[str, Mode
     return score + (wish.speed is not None and agent.performance.speed == wish.speed)
 
 
-def _behind(rank: Rank, best: Rank) -> str:
+def _explain_rank(rank: Rank, best: Rank) -> str:
     if rank[0] != best[0]:
         return f"comes after {best[3]} once attempts have failed"
     if rank[1] != best[1]:

@@ -65,7 +65,7 @@ def in_the_way(
         return found, choice
     agents, shut = world.agents.agents, held_providers(world)
     full = {agent.id: caps[0] for agent in agents if (caps := _full(world, agent, runs))}
-    out = {a.id for a in agents if (on := provider_of(world, a)) in shut or pauses.hold(world.pauses, on)}
+    out = {a.id for a in agents if (on := provider_of(world, a)) in shut or pauses.find_hold(world.pauses, on)}
     able = {agent.id for agent in agents if agent.id in full and unfit(agent, phase, world.seen) is None}
     rest = {full[agent] for agent in able - {choice.agent.id}}
     for cap in own:

@@ -104,7 +104,7 @@ _Again = run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnD
 
 
 def _prompt_again(flow: Flow, run: Run, fact: _Again, seq: int, at: datetime) -> Flow:
-    flow = replace(flow, run=_again(run, fact, at))
+    flow = replace(flow, run=_restart_prompt(run, fact, at))
     if isinstance(fact, run_facts.PromptAbandoned):
         return _doubted(replace(flow, effect_after=fact.due), at)
     return flow if isinstance(fact, run_facts.TurnDied) else replace(flow, doubts=0, doubts_began=None)
@@ -187,7 +187,7 @@ def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
 
 
-def _begun(flow: Flow, run: Run, fact: run_facts.TurnBegun, seq: int, at: datetime) -> Flow:
+def _begin_turn(flow: Flow, run: Run, fact: run_facts.TurnBegun, seq: int, at: datetime) -> Flow:
     same = run.prompt.n == fact.n
     return replace(flow, run=replace(run, prompt=replace(run.prompt, begun=True))) if same else flow
 
@@ -237,7 +237,7 @@ def _refusal(run: Run, fact: run_facts.TurnSeen, at: datetime) -> Run:
     return replace(run, refused=fact.refused.attempt, deadline=deadline)
 
 
-def _again(run: Run, fact: _Again, at: datetime) -> Run:
+def _restart_prompt(run: Run, fact: _Again, at: datetime) -> Run:
     watch = replace(run.watch, probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
     watch = replace(watch, stopping=False, starting_since=None)
     run = replace(run, turn="", watch=watch)
@@ -279,7 +279,7 @@ def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetim
     reports = (*flow.reports, report)[-MAX_REPORTS:]
     over = (*flow.requests, *(pending.request.id for pending in run.asks.requests))[-MAX_REPORTS:]
     flow = _doubted(flow, at) if fact.doubt else replace(flow, doubts=0, doubts_began=None)
-    counters, word = flow.counters, fact.outcome.passed if fact.outcome else None
+    counters, word = flow.counters, fact.outcome.result_word if fact.outcome else None
     if not fact.counts:
         counters = replace(counters, cycle_runs=counters.cycle_runs - 1)
     flow = replace(flow, models=models, requests=over, counters=counters)
@@ -299,6 +299,6 @@ FOLDS: Folds = {
     run_facts.TurnSeen: of_run(lambda flow, run, fact, seq, at: _turn(*_counted(flow, run, fact), fact, at)),
     run_facts.QuotaSeen: of_run(lambda flow, run, fact, seq, at: replace(flow, run=replace(run, quota=fact.quota))),
     run_facts.TurnStopped: of_run(_turn_stopped),
-    run_facts.TurnBegun: of_run(_begun),
+    run_facts.TurnBegun: of_run(_begin_turn),
     **dict.fromkeys(get_args(_Again), of_run(_prompt_again)),
 }

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ashep.core.delivery.repository import branch_to_fetch
 from ashep.core.delivery.stories import amendment, amends
 from ashep.core.delivery.workspace_retention import going
-from ashep.core.delivery.workspaces import after, branch_for, is_held, own_trees
+from ashep.core.delivery.workspaces import branch_for, is_held, make_after_key, own_trees
 from ashep.core.facts.commands import (
     AnswerRequest,
     Command,
@@ -72,8 +72,8 @@ def run_effect(world: World, flow: Flow) -> Command | None:
         is_up = world.is_up(runner_of(run.session))
         return StopTurn(key, flow.issue.id, run.id, run.session) if is_up else None
     if run.tree_wanted in ("after", "again"):
-        return None if is_held(world, flow) else _after(world, flow, run)
-    if not world.is_up(run.on) or flow.takeover is not None:
+        return None if is_held(world, flow) else _finish_tree(world, flow, run)
+    if not world.is_up(run.session_runner) or flow.takeover is not None:
         return None
     if (answer := to_answer(flow)) is not None:
         return answer
@@ -85,7 +85,7 @@ def run_effect(world: World, flow: Flow) -> Command | None:
 def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
     issue, prompt = flow.issue.id, run.prompt
     if run.tree_wanted == "before":
-        return _before(world, flow, run)
+        return _prepare_tree(world, flow, run)
     if run.extract == "wanted" or run.session is None:
         return _open_session(world, flow, run)
     if prompt.blob is None:
@@ -99,7 +99,7 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
     return None
 
 
-def _before(world: World, flow: Flow, run: Run) -> Command:
+def _prepare_tree(world: World, flow: Flow, run: Run) -> Command:
     key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.work.own
     if run.branch is None or own is None:
         return ReadTree(key, issue, run.id, "before", None)
@@ -119,8 +119,8 @@ def _ground(world: World, flow: Flow, run: Run) -> Ground:
     return "fresh" if phase is not None and phase.verdicts else "own"
 
 
-def _after(world: World, flow: Flow, run: Run) -> Command:
-    key, issue = after(run.id), flow.issue.id
+def _finish_tree(world: World, flow: Flow, run: Run) -> Command:
+    key, issue = make_after_key(run.id), flow.issue.id
     if run.branch is None:
         return ReadTree(key, issue, run.id, "after", run.before.head if run.before else None)
     return SealTree(key, issue, run.id, run.branch, amend=amendment(world, flow, run))

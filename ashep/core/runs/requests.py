@@ -136,7 +136,7 @@ def _judge_unattended(issue: str, run: Run, request: Request, why: str, message:
 # --- a person -------------------------------------------------------------------------------------------------------
 
 
-def asked_now(flow: Flow) -> Pending | None:
+def get_open_request(flow: Flow) -> Pending | None:
     """The request that is put to a person, as long as that may be answered."""
     if not flow.waits_for_input or flow.run is None or flow.takeover is not None:
         return None
@@ -162,12 +162,12 @@ def advance(world: World, earlier: Flow, flow: Flow, fact: _RequestChange) -> li
     if any(pending.request.id == run.asks.shown for pending in run.asks.requests):
         return []  # it stands there, or its answer is on its way
     if not asks:
-        return over(flow, "what it asked is answered")
+        return close_requests(flow, "what it asked is answered")
     issue, request, due = flow.issue.id, asks[0].request, asks[0].due or world.now
     question = question_of(request)
     then = "it is denied" if request.kind == "permission" else "the agent is told to decide itself"
     until = f"After {due:%Y-%m-%d %H:%M} UTC {then}."
-    text = f"**{run.phase} asks:** {clean(question)}\n\n{_how(issue, request)}\n\n{until}"
+    text = f"**{run.phase} asks:** {clean(question)}\n\n{_explain_answering(issue, request)}\n\n{until}"
     return [
         runs.InputWanted(issue, run.id, request.id, question, due, f"{run.id} waits in its session"),
         CommentWanted(issue, f"{INPUT}{request.id}", text),
@@ -177,12 +177,12 @@ def advance(world: World, earlier: Flow, flow: Flow, fact: _RequestChange) -> li
 _TurnOver = runs.OutcomeRejected | runs.TurnDied | runs.PromptAbandoned
 
 
-def turn_over(world: World, earlier: Flow, flow: Flow, fact: _TurnOver) -> list[Fact]:
+def close_turn_requests(world: World, earlier: Flow, flow: Flow, fact: _TurnOver) -> list[Fact]:
     """Wait for nobody once the turn that asked is no more."""
-    return over(flow, "the turn in which it asked is over")
+    return close_requests(flow, "the turn in which it asked is over")
 
 
-def over(flow: Flow, why: str) -> list[Fact]:
+def close_requests(flow: Flow, why: str) -> list[Fact]:
     """Wait for nobody any more."""
     run = flow.run
     if run is None or run.asks.waits_since is None or flow.stage != "work":
@@ -201,7 +201,7 @@ def question_of(request: Request) -> str:
     )
 
 
-def _how(issue: str, request: Request) -> str:
+def _explain_answering(issue: str, request: Request) -> str:
     ways = f'Answer with `ashep answer {issue} "…"`, or with a comment that begins with `@ashep`'
     if request.kind == "permission":
         return f"{ways}: `yes` allows it this once, anything else denies it and is told to the agent."
@@ -210,9 +210,9 @@ def _how(issue: str, request: Request) -> str:
     return f"{ways}{several}{chooses}."
 
 
-def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
+def read_answers(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     """Look for a person's answer among the comments behind the question."""
-    pending, run = asked_now(flow), flow.run
+    pending, run = get_open_request(flow), flow.run
     if pending is None or run is None:
         return []
     addressed = [(comment, words) for comment in fact.comments if (words := _words(world, comment))]
@@ -334,7 +334,7 @@ def withdrawn(world: World, flow: Flow) -> list[Fact]:
 
 def listens(flow: Flow) -> str | None:
     """The name of the comment behind which an answer may stand; None: none is waited for, or it is not posted."""
-    pending = asked_now(flow)
+    pending = get_open_request(flow)
     if pending is None or flow.answer_seq >= flow.view_seq:
         return None
     name = f"{INPUT}{pending.request.id}"
@@ -369,13 +369,15 @@ def _unshown(flow: Flow, run: Run, fact: ReadRefused, seq: int, at: datetime) ->
     return replace(flow, run=with_asks(with_watch(run, fresh_after=fresh), unshown=unshown))
 
 
-def _asked(flow: Flow, run: Run, fact: runs.InputWanted, seq: int, at: datetime) -> Flow:
+def _fold_input_wanted(flow: Flow, run: Run, fact: runs.InputWanted, seq: int, at: datetime) -> Flow:
     run = with_asks(run, shown=fact.request, waits_since=run.asks.waits_since or at)
     flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
     return replace(flow, why=fact.why, since=at)
 
 
-def _over(flow: Flow, run: Run, fact: runs.RequestGone | runs.RequestAnswered, seq: int, at: datetime) -> Flow:
+def _remove_request(
+    flow: Flow, run: Run, fact: runs.RequestGone | runs.RequestAnswered, seq: int, at: datetime
+) -> Flow:
     left = tuple(pending for pending in run.asks.requests if pending.request.id != fact.request)
     known = (*flow.requests, fact.request)[-MAX_REPORTS:]
     return replace(flow, run=with_asks(run, requests=left), requests=known)
@@ -419,7 +421,7 @@ def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, at: date
 RULES: IssueRules = {
     runs.RequestOpened: opened,
     **dict.fromkeys(get_args(_RequestChange), advance),
-    **dict.fromkeys(get_args(_TurnOver), turn_over),
+    **dict.fromkeys(get_args(_TurnOver), close_turn_requests),
 }
 
 
@@ -431,8 +433,8 @@ FOLDS: Folds = {
     runs.InputEnded: of_run(_input_ended),
     runs.RequestOpened: _under_way(_open),
     ReadRefused: _under_way(_unshown),
-    runs.RequestGone: _under_way(_over),
-    runs.RequestAnswered: _under_way(_over),
+    runs.RequestGone: _under_way(_remove_request),
+    runs.RequestAnswered: _under_way(_remove_request),
     runs.RequestJudged: _under_way(_judged),
-    runs.InputWanted: _under_way(_asked),
+    runs.InputWanted: _under_way(_fold_input_wanted),
 }

@@ -75,7 +75,7 @@ class RunRecord(BaseModel):
     """The journal's sequence number of the decision that led to it."""
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether nothing changes any more."""
         return self.ended_at is not None
 
@@ -119,7 +119,7 @@ def tell(tally: Tally | None, entry: Entry) -> Tally | None:
         return _with(tally, state="failed", error=body.why) if tally is not None and doubted else tally
     if isinstance(body, runs.TurnStopped):
         return _used(tally, body) if tally is not None and body.n > 0 else tally
-    if tally is None or tally.record.over:
+    if tally is None or tally.record.is_over:
         return tally
     record = tally.record
     match body:
@@ -128,7 +128,7 @@ def tell(tally: Tally | None, entry: Entry) -> Tally | None:
         case runs.PromptSent():
             return _with(tally, state="running", started_at=record.started_at or entry.at)
         case runs.TurnSeen():
-            return _seen(tally, body)
+            return _add_turn(tally, body)
         case runs.TurnDied():
             return _with(tally, restarts=record.restarts + 1)
         case runs.DiagnosisWanted():
@@ -157,7 +157,7 @@ def _with(tally: Tally, **values: Any) -> Tally:
     return replace(tally, record=tally.record.model_copy(update=values))
 
 
-def _seen(tally: Tally, fact: runs.TurnSeen) -> Tally:
+def _add_turn(tally: Tally, fact: runs.TurnSeen) -> Tally:
     tally = _used(tally, fact)
     human = fact.human_message_at or tally.record.last_human_message_at
     if tally.extracting:  # what an extraction writes is no message of the run's agent

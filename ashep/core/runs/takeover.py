@@ -73,7 +73,7 @@ def in_session(
     taken = TakeoverDecision(run.session, message_id(world, run), reported is not None)
     if reported is not None:
         return [*_by_policy(world, flow, taken, run.id, why), reported]
-    abort = running and world.apart(run.on)
+    abort = running and world.apart(run.session_runner)
     return [RunEnded(flow.issue.id, run.id, "aborted", why, abort=abort), *_by_policy(world, flow, taken, run.id, why)]
 
 
@@ -120,7 +120,7 @@ def labelled(world: World, flow: Flow) -> list[Fact]:
     return [wanted] if takeover.session is not None else [wanted, SessionReleased(flow.issue.id, "label", why)]
 
 
-def kept(flow: Flow, why: str) -> list[Fact]:
+def keep_label(flow: Flow, why: str) -> list[Fact]:
     """A person had set the label before we did: it is theirs, and stays until they take it off."""
     was = flow.takeover
     if was is None or was.label != "ours" or was.ending:
@@ -148,7 +148,7 @@ def turn_of_held(world: World, flow: Flow, run: Run, fact: TurnSeen) -> list[Fac
     """End the run of an issue that was taken; its turn is stopped where a fresh read shows no person in the session, or
     that stops nothing of theirs.
     """
-    if fact.state == "finished" or (fact.people and not world.apart(run.on)):
+    if fact.state == "finished" or (fact.people and not world.apart(run.session_runner)):
         return [RunEnded(flow.issue.id, run.id, "aborted", flow.why)]
     return [] if run.watch.fresh_after else [RunEnded(flow.issue.id, run.id, "aborted", flow.why, abort=True)]
 
@@ -221,7 +221,7 @@ def _read(flow: Flow, fact: SessionSeen, seq: int, at: datetime) -> Flow:
     if run is not None and run.stop and fact.people and fact.session == run.session:
         # a turn that a person's message began is not stopped in place of ours, whose stop is not done
         run = replace(run, stop=False)
-    return replace(flow, takeover=_seen(flow.takeover, fact, at), run=run)
+    return replace(flow, takeover=_fold_session(flow.takeover, fact, at), run=run)
 
 
 def _ending(flow: Flow, fact: ReleaseWanted, seq: int, at: datetime) -> Flow:
@@ -230,7 +230,7 @@ def _ending(flow: Flow, fact: ReleaseWanted, seq: int, at: datetime) -> Flow:
     return _label_is_gone(replace(flow, takeover=takeover, why=fact.why))
 
 
-def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
+def _begin_takeover(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
     run, target = flow.run, flow.target
     here = run if run is not None and run.session is not None and run.session == fact.session else None
     busy = here is not None and here.turn == "running"
@@ -255,7 +255,7 @@ def _due(takeover: Takeover, at: datetime) -> datetime | None:
     return at + takeover.cooldown + (LEFT_AT_WORK if takeover.busy else timedelta())
 
 
-def _seen(takeover: Takeover, fact: SessionSeen, at: datetime) -> Takeover:
+def _fold_session(takeover: Takeover, fact: SessionSeen, at: datetime) -> Takeover:
     if fact.session != takeover.session:
         return takeover
     fresh = 0 if fact.as_of >= takeover.fresh_after else takeover.fresh_after
@@ -293,4 +293,4 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
 
 RULES: IssueRules = {SessionSeen: session_seen, SessionReleased: released}
 
-FOLDS: Folds = {SessionTaken: _taken, SessionSeen: _read, ReleaseWanted: _ending, SessionReleased: _released}
+FOLDS: Folds = {SessionTaken: _begin_takeover, SessionSeen: _read, ReleaseWanted: _ending, SessionReleased: _released}

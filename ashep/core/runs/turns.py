@@ -14,7 +14,7 @@ from ashep.core.resources.budgets import after_turn
 from ashep.core.resources.providers import ABORTED, after_read, ends_run, stopped
 from ashep.core.runs.agent_selection import choose_beside, model_of
 from ashep.core.runs.fold import DIAGNOSIS
-from ashep.core.runs.requests import over
+from ashep.core.runs.requests import close_requests
 from ashep.core.runs.takeover import in_session, turn_of_held
 from ashep.core.state.flow import Flow
 from ashep.core.state.pending_intents import infra_delay, is_exhausted, unfounded
@@ -42,7 +42,7 @@ def turn_stopped(world: World, earlier: Flow, flow: Flow, fact: runs.TurnStopped
 
 def run_ended(world: World, earlier: Flow, flow: Flow, fact: runs.RunEnded) -> list[Fact]:
     """Wait for nobody any more, and go where the run leads."""
-    return [*over(flow, "its run is over"), *after_run(world, flow, fact)]
+    return [*close_requests(flow, "its run is over"), *after_run(world, flow, fact)]
 
 
 def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list[Fact]:
@@ -92,9 +92,9 @@ def read_refused(world: World, earlier: Flow, flow: Flow, fact: ReadRefused) -> 
 def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: str) -> list[Fact]:
     issue = flow.issue.id
     given = run.prompt.instance  # unknown where a prompt was found delivered after a crash
-    died = world.dies(run.on) and bool(fact.instance) and bool(given) and fact.instance != given
+    died = world.dies(run.session_runner) and bool(fact.instance) and bool(given) and fact.instance != given
     if died or (fact.state == "incomplete" and suspicion == "suspect"):
-        gone = "its process has ended" if world.apart(run.on) else "its server is gone"
+        gone = "its process has ended" if world.apart(run.session_runner) else "its server is gone"
         proof = gone if died else "incomplete and not busy for 30 s"
         if run.restarts >= MAX_RESTARTS:
             why = f"its turn died {run.restarts + 1} times, the last time: {proof}"
@@ -138,7 +138,7 @@ def _end_doubted(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
 def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[Fact]:
     # what they want is decided before what was reported, which is kept
     if fact.people and not speaks_for_itself(world, run):
-        said = _said(world, flow, fact)
+        said = _read_report(world, flow, fact)
         why = f"a person wrote in the session ({fact.people[0]})"
         return in_session(world, flow, run, why, said if isinstance(said, runs.RunEnded) else None)
     if fact.error is not None:
@@ -158,7 +158,7 @@ def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[F
         return [runs.RunEnded(fact.issue, run.id, "failed", why, error=fact.error[:2000])]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)
-    end = _said(world, flow, fact)
+    end = _read_report(world, flow, fact)
     if (goes_on := _going_on(world, flow, run, fact, end)) is not None:
         return [goes_on]
     return [end] if isinstance(end, runs.RunEnded) else _rejected(world, flow, run, end)
@@ -196,7 +196,7 @@ def _going_on(
     return runs.OutcomeRejected(flow.issue.id, run.id, run.prompt.n, why, "continue")
 
 
-def _said(world: World, flow: Flow, fact: runs.TurnSeen) -> runs.RunEnded | str:
+def _read_report(world: World, flow: Flow, fact: runs.TurnSeen) -> runs.RunEnded | str:
     """How a run ends with what was reported in its turn; a text says why that is no outcome of its phase."""
     phase = phase_of(world, flow)
     if fact.error is not None or (flow.run is not None and is_diagnosis(flow.run)):

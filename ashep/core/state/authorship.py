@@ -51,13 +51,13 @@ def judged(authors: Authors, fact: ChangeJudged, seq: int) -> Authors:
     return Authors((), authors.seq, known, told, undo)
 
 
-def shown(authors: Authors, view: Issue) -> Authors:
+def forget_changes(authors: Authors, view: Issue) -> Authors:
     """Forget who changed what does not stand any more: it may be changed again, by others."""
     known = tuple(one for one in authors.known if stands(one, view))
     return authors if known == authors.known else replace(authors, known=known)
 
 
-def written(authors: Authors) -> Authors:
+def forget_undo(authors: Authors) -> Authors:
     """Our write was done, and with it what it put back."""
     return replace(authors, undo=None) if authors.undo is not None else authors
 

@@ -51,7 +51,7 @@ def parsed(kind: str, content: str) -> Policies | Agents | Settings:
     return model.model_validate_json(content)
 
 
-def kept(flow: Flow, before: Policies, after: Policies) -> Flow:
+def keep_phase(flow: Flow, before: Policies, after: Policies) -> Flow:
     """Let a run that is under way keep the phase with which it began."""
     run = flow.run
     if run is None or run.ended or run.began is not None or flow.policy is None:

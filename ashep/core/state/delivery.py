@@ -226,7 +226,7 @@ class Landing:
     """That pull request stands, with this very work."""
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the issue may be closed."""
         return (self.landed or not (self.onto or self.into)) and (self.verified or not self.verify)
 

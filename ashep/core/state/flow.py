@@ -213,7 +213,7 @@ class Flow:
         if self.look_again or self.authors.busy:
             return True
         landing = self.work.landing
-        lands = landing is not None and not landing.over  # while it waits there, for its turn or for people
+        lands = landing is not None and not landing.is_over  # while it waits there, for its turn or for people
         if self.active and (self.unsaid or (self.unwritten and not lands)):
             return True
         if self.stage == "work":

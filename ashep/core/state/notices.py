@@ -93,7 +93,7 @@ class Notices:
         """The outage of a server."""
         return next((outage for outage in self.outages if outage.what == what), None)
 
-    def of(self, target: str) -> tuple[Notice, ...]:
+    def list_unsent(self, target: str) -> tuple[Notice, ...]:
         """What a target was not told yet."""
         return tuple(notice for notice in self.wanted if target in notice.to)
 
@@ -141,12 +141,12 @@ def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, befor
         case DaemonStopped():
             return replace(notices, process=None, lost="")
         case NoticeWanted():
-            return _wanted(notices, body, seq, at)
+            return _add_notice(notices, body, seq, at)
         case QuietSeen():
             return replace(notices, quiet=body.until)
         case NoticesGathered():
             route = replace(notices.route(body.target), gathered=body.notices, number=seq, after=None)
-            return _routed(_told(notices, body.target, {*body.left_out}), route)
+            return _routed(_remove_target(notices, body.target, {*body.left_out}), route)
         case SendNotice():
             return _routed(notices, replace(notices.route(body.target), gathered=(), open=body))
         case NoticesDelayed():
@@ -154,7 +154,7 @@ def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, befor
         case NoticesGivenUp():
             route = notices.route(body.target)
             route = replace(route, after=None, tries=0, given_up=route.given_up + len(body.notices))
-            return _routed(_told(notices, body.target, {*body.notices}), route)
+            return _routed(_remove_target(notices, body.target, {*body.notices}), route)
         case NoticeSent() | NoticeFailed():
             route = notices.route(body.target)
             if route.open is None or route.open.key != body.key:
@@ -163,7 +163,7 @@ def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, befor
                 failed = replace(route, open=None, tries=route.tries + 1, error=body.error, since=route.since or at)
                 return _routed(notices, failed)
             ids = {notice.id for notice in route.open.notices}
-            return _routed(_told(notices, body.target, ids), Route(body.target))
+            return _routed(_remove_target(notices, body.target, ids), Route(body.target))
         case _:
             return notices
 
@@ -177,7 +177,7 @@ def _server(notices: Notices, what: str, why: str | None, at: datetime) -> Notic
     return replace(notices, outages=(*notices.outages, Absence(what, at, why)))
 
 
-def _wanted(notices: Notices, fact: NoticeWanted, seq: int, at: datetime) -> Notices:
+def _add_notice(notices: Notices, fact: NoticeWanted, seq: int, at: datetime) -> Notices:
     notice = Notice(seq, at, fact.event, fact.text, fact.issue, fact.about, fact.cause, fact.to)
     if fact.event == "stopped_unexpectedly":
         notices = replace(notices, lost="")
@@ -187,7 +187,7 @@ def _wanted(notices: Notices, fact: NoticeWanted, seq: int, at: datetime) -> Not
     return replace(notices, wanted=(*notices.wanted, notice))
 
 
-def _told(notices: Notices, target: str, ids: Collection[int]) -> Notices:
+def _remove_target(notices: Notices, target: str, ids: Collection[int]) -> Notices:
     """A target need not be told these any more."""
     if not ids:
         return notices

@@ -51,13 +51,13 @@ class Pause:
 Pauses = tuple[Pause, ...]
 
 
-def begun(pauses: Pauses, fact: WorkPaused, at: datetime) -> Pauses:
+def begin_pause(pauses: Pauses, fact: WorkPaused, at: datetime) -> Pauses:
     """A pause began; it takes the place of the one before of its kind."""
     fresh = Pause(fact.by, fact.why, at, fact.until, fact.provider, fact.window, fact.drain)
     return (*(pause for pause in pauses if pause.key != fresh.key), fresh)
 
 
-def ended(pauses: Pauses, fact: WorkResumed) -> Pauses:
+def end_pause(pauses: Pauses, fact: WorkResumed) -> Pauses:
     """Somebody resumed: in all, or a provider; or a window is no longer in the configuration."""
     if fact.window:
         return tuple(pause for pause in pauses if pause.window != fact.window)
@@ -66,7 +66,7 @@ def ended(pauses: Pauses, fact: WorkResumed) -> Pauses:
     return tuple(replace(pause, lifted=True) for pause in pauses if pause.window)
 
 
-def over(pauses: Pauses, key: str, due: datetime) -> Pauses:
+def expire_pause(pauses: Pauses, key: str, due: datetime) -> Pauses:
     """The time of a pause has passed."""
     return tuple(pause for pause in pauses if (pause.key, pause.until) != (key, due))
 
@@ -76,7 +76,7 @@ def dues(pauses: Pauses) -> list[tuple[str, datetime]]:
     return [(f"{TIMER}:{pause.key}", pause.until) for pause in pauses if pause.until is not None]
 
 
-def hold(pauses: Pauses, provider: str | None) -> Hold | None:
+def find_hold(pauses: Pauses, provider: str | None) -> Hold | None:
     """Give the hold of a run on this provider (None: on none in particular), of the pause that lasts longest."""
     standing = [pause for pause in pauses if not pause.lifted and pause.provider in (None, provider)]
     if not standing:
@@ -106,4 +106,4 @@ def windows_read(pauses: Pauses, windows: Mapping[str, datetime], now: datetime)
     return [*gone, *begins]
 
 
-FOLDS = {WorkPaused: begun}
+FOLDS = {WorkPaused: begin_pause}

@@ -52,7 +52,7 @@ def unfounded(flow: Flow, run: Run, fact: TurnSeen) -> bool:
     return fact.as_of < run.effect_seq or any(isinstance(command, (SendPrompt, StopTurn)) for command in flow.open)
 
 
-def done(flow: Flow, key: str | None, seq: int) -> Flow:
+def settle_intent(flow: Flow, key: str | None, seq: int) -> Flow:
     """The effect of this key has an answer: its intent is no longer open, and a row of failures is over."""
     command = next((command for command in flow.open if command.key == key), None)
     if command is None:

@@ -55,25 +55,25 @@ def refused(outages: Outages, fact: ProviderRefused, at: datetime) -> Outages:
     known = outage_of(outages, fact.provider)
     since = known.since if known is not None and known.kind == fact.kind else at
     fresh = Outage(fact.provider, fact.kind, fact.why, since, fact.until, fact.refusals)
-    return (*_others(outages, fact.provider), fresh)
+    return (*_drop_outage(outages, fact.provider), fresh)
 
 
 def recovered(outages: Outages, fact: ProviderRecovered, at: datetime) -> Outages:
     """A provider takes again what it is asked."""
-    return _others(outages, fact.provider)
+    return _drop_outage(outages, fact.provider)
 
 
-def over(outages: Outages, provider: str, due: datetime, at: datetime) -> Outages:
+def allow_trial(outages: Outages, provider: str, due: datetime, at: datetime) -> Outages:
     """The time has come at which a provider may be tried."""
     return tuple(_half_open(one, at) if (one.provider, one.until) == (provider, due) else one for one in outages)
 
 
-def asked(outages: Outages, provider: str, at: datetime) -> Outages:
+def start_trial(outages: Outages, provider: str, at: datetime) -> Outages:
     """A provider that may be tried was sent a prompt."""
     known = outage_of(outages, provider)
     if known is None or known.tried_since is None:
         return outages
-    return (*_others(outages, provider), replace(known, proof_due=at + PROVEN, proof_after=0))
+    return (*_drop_outage(outages, provider), replace(known, proof_due=at + PROVEN, proof_after=0))
 
 
 def proven(outages: Outages, provider: str, due: datetime, seq: int) -> Outages:
@@ -105,7 +105,7 @@ def _half_open(outage: Outage, at: datetime) -> Outage:
     return outage if outage.tried_since is not None else half_open
 
 
-def _others(outages: Outages, provider: str) -> Outages:
+def _drop_outage(outages: Outages, provider: str) -> Outages:
     return tuple(outage for outage in outages if outage.provider != provider)
 
 

@@ -179,7 +179,7 @@ class Run:
     asks: Asks = Asks()
 
     @property
-    def on(self) -> str:
+    def session_runner(self) -> str:
         """The runner that has its session, or is to open it."""
         if self.session is None or self.extract == "wanted":
             return self.prompt.runner or self.runner

@@ -90,12 +90,12 @@ NOT_SEEN: Seen = HashTrieMap()
 ServerFact = ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
 
 
-def of(servers: Servers, runner: str) -> Server:
+def get_server(servers: Servers, runner: str) -> Server:
     """Give what is kept of a runner."""
     return servers.get(runner, NO_SERVER)
 
 
-def begun(servers: Servers) -> Servers:
+def reset_servers(servers: Servers) -> Servers:
     """A daemon starts: it knows nothing of the lives that run, if any do, and makes a start of its own at once."""
     for name in sorted(servers):
         begin = replace(servers[name], instance="", since=None, failures=0, start_after=None)
@@ -103,7 +103,7 @@ def begun(servers: Servers) -> Servers:
     return servers
 
 
-def seen(server: Server, fact: RunnerSeen, at: datetime) -> Server:
+def update_server(server: Server, fact: RunnerSeen, at: datetime) -> Server:
     """The server was looked at."""
     if fact.state != "up":
         return replace(server, away=server.away or at)
@@ -132,7 +132,7 @@ def steadied(times: int) -> timedelta:
 def happened(servers: Servers, fact: ServerFact, at: datetime) -> Servers:
     """Fold a fact about a server."""
     runner = fact.runner or OPENCODE
-    server = of(servers, runner)
+    server = get_server(servers, runner)
     match fact:
         case ServerFailed():
             server = replace(server, instance="")
@@ -155,10 +155,10 @@ def times_over(used: int, limit: int) -> int:
     return min(used // max(limit, 1), MOST)
 
 
-def over(servers: Servers, name: str, runner: str, due: datetime, at: datetime) -> Servers:
+def expire_timer(servers: Servers, name: str, runner: str, due: datetime, at: datetime) -> Servers:
     """One of a runner's times has come."""
     runner = runner or OPENCODE
-    server = of(servers, runner)
+    server = get_server(servers, runner)
     if name == RESTART:
         return servers.insert(runner, replace(server, start_after=None)) if server.start_after == due else servers
     rests = server.recycling is not None and server.recycling.until == due

@@ -73,11 +73,11 @@ def of_now(parts: Iterable[Part]) -> Iterator[Part]:
         if name in ALONE:
             name, data = ALONE[name], b"{}" if data == b"null" else b'{"%b": %b}' % (OPENCODE.encode(), data)
         if name == "flows":
-            data = json.dumps({issue: _now(flow) for issue, flow in json.loads(data).items()}).encode()
+            data = json.dumps({issue: _migrate_flow(flow) for issue, flow in json.loads(data).items()}).encode()
         yield name, data
 
 
-def _now(flow: dict[str, Any]) -> dict[str, Any]:
+def _migrate_flow(flow: dict[str, Any]) -> dict[str, Any]:
     flow = {RENAMED.get(key, key): value for key, value in flow.items()}
     for whole, parts in ((flow, PARTS[Flow]), (flow.get("run") or {}, PARTS[Run])):
         for part, kind in parts.items():

@@ -83,7 +83,7 @@ def add(spending: Spending, provider: str, tokens: int, cost: float, at: datetim
     )
 
 
-def passed(spending: Spending, at: datetime) -> Spending:
+def drop_expired(spending: Spending, at: datetime) -> Spending:
     """Forget limits whose time is over. Only a timer does: it is what tells the rules that there is budget again."""
     return replace(spending, marks=tuple(mark for mark in spending.marks if mark.until is None or mark.until > at))
 

@@ -42,7 +42,7 @@ def split_timer(key: str) -> tuple[str, str]:
     return name, issue
 
 
-def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
+def expire_timer(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
     """A wait of this flow is over."""
     run = flow.run
     match name, run:

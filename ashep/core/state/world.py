@@ -140,7 +140,7 @@ class World:
         takeovers = (self.flows[issue].takeover for issue in self.indexes.takeovers)
         sessions = (takeover.session for takeover in takeovers if takeover is not None)
         is_taken = any(session is not None and runner_of(session) == runner for session in sessions)
-        return is_taken or any(run is not None and run.on == runner for run in runs)
+        return is_taken or any(run is not None and run.session_runner == runner for run in runs)
 
     @property
     def actor(self) -> str:

@@ -36,7 +36,7 @@ from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.landing import LandingSettings
 from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Notify, Settings
-from ashep.core.reconcile.observe import issue_read, looked, turn_read
+from ashep.core.reconcile.observe import compare_tracker, issue_read, turn_read
 from ashep.core.reconcile.step import RULES
 from ashep.core.runs.agent_selection import named_in
 from ashep.core.state.timers import split_timer
@@ -202,7 +202,7 @@ class _Scene:
             await anext(signs)  # the silence of a turn counts from when somebody listens
             look, tree, as_of = await self.tracker.look(), await self.tree.read(), self.shepherd.world.seq
             self.shepherd.tell(
-                lambda world: looked(world, look.ready, [issue.issue for issue in look.issues], tree, as_of)
+                lambda world: compare_tracker(world, look.ready, [issue.issue for issue in look.issues], tree, as_of)
             )
             while self.left:
                 with anyio.move_on_after(LONGEST.total_seconds()) as waited:
