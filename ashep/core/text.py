@@ -170,4 +170,4 @@ def invisible(text: str) -> int:
     if text.isascii():
         return 0
     marked, count = _nobodys().subn(MARK, text)
-    return count + sum(one > "\x9f" for one in _UNSHOWABLE.findall(marked))
+    return count + sum(char > "\x9f" for char in _UNSHOWABLE.findall(marked))

@@ -75,8 +75,8 @@ class RecordedAnswer(NamedTuple):
 
 def lasting(before: Iterable[Finding], now: Iterable[Finding]) -> tuple[Finding, ...]:
     """Keep what was found before, too: of what is under way, two looks in a row do not show the same."""
-    known = {(one.code, one.issue) for one in before}
-    return tuple(one for one in now if (one.code, one.issue) in known)
+    known = {(finding.code, finding.issue) for finding in before}
+    return tuple(finding for finding in now if (finding.code, finding.issue) in known)
 
 
 # --- the World alone ----------------------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ class Counterfactual:
             life.end = NotObserved(entry.seq, "another journal", why, life.counted, 0, None)
             return
         was = alternate_run.started(before, flow)
-        derived = any(extract_decision(one) == extract_decision(body) for one in was)
+        derived = any(extract_decision(decision) == extract_decision(body) for decision in was)
         if isinstance(body, issues.IssueHeld) and not derived:
             return  # it waits for room, which is not compared
         if queue_of(flow) == CANDIDATE:

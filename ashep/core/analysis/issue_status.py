@@ -118,7 +118,7 @@ def _unsure(flow: Flow, run: Run) -> str:
 
 def _unseen(asks: Asks) -> str:
     words = {"requests": "what its session asks", "turn": "how its turn stands"}
-    seen = " and ".join(words[one] for one in asks.unshown)
+    seen = " and ".join(words[what] for what in asks.unshown)
     return f"; the agent server refuses to show {seen}" if seen else ""
 
 

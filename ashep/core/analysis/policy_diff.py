@@ -285,9 +285,9 @@ def totals(found: Iterable[Compared]) -> Totals:
     some = list(found)
     bounded = [one for one in some if one.most is not None]
     recorded = least = most = Count()
-    for one in bounded:
-        recorded, least = recorded.plus(one.recorded), least.plus(one.least)
-        most = most.plus(one.most or Count())
+    for row in bounded:
+        recorded, least = recorded.plus(row.recorded), least.plus(row.least)
+        most = most.plus(row.most or Count())
     verdicts, unbounded = Counter(one.verdict for one in some), len(some) - len(bounded)
     ends = Counter(one.ends[0] for one in some), Counter(one.ends[1] for one in some)
     return Totals(verdicts, unbounded, recorded, least, most, ends, sum(bool(one.rests_on) for one in some))
@@ -369,10 +369,10 @@ def untimely(run: Run, times: Iterable[ComparedLimit], now: datetime, ended: Run
     """
     took = now - run.planned
     fired = _ENDS.get(ended.state, ()) if ended else ()
-    for one in times:
-        if one.other == one.recorded:
+    for time in times:
+        if time.other == time.recorded:
             continue
-        longer = one.other is None or (one.recorded is not None and one.other > one.recorded)
-        if one.name in fired or not (longer or (one.other is not None and took <= one.other)):
-            return one
+        longer = time.other is None or (time.recorded is not None and time.other > time.recorded)
+        if time.name in fired or not (longer or (time.other is not None and took <= time.other)):
+            return time
     return None

@@ -102,10 +102,10 @@ def reached(begin: Iterable[Place], after: Callable[[Place], Iterable[Place]]) -
     """All that lies ahead, near or far: what it begins from is among it where a way leads back there."""
     found, stack = set[Place](), [*begin]
     while stack:
-        for one in after(stack.pop()):
-            if one not in found:
-                found.add(one)
-                stack.append(one)
+        for node in after(stack.pop()):
+            if node not in found:
+                found.add(node)
+                stack.append(node)
     return found
 
 
@@ -280,10 +280,10 @@ def _conflicted(world: World) -> World:
 
 def _make_world(policies: Policies, agents: Agents, settings: Settings) -> World:
     runners = [agent.runner for agent in agents.agents if not agent.is_human]
-    models = tuple(runs.Model(one.provider, one.model) for one in runners if one.provider and one.model)
-    slugs = tuple(one.agent_slug for one in runners if one.agent_slug)
+    models = tuple(runs.Model(runner.provider, runner.model) for runner in runners if runner.provider and runner.model)
+    slugs = tuple(runner.agent_slug for runner in runners if runner.agent_slug)
     up = RunnerSeen("up", instance="server", agents=slugs, models=models, exhaustive=False)
-    seen = NOT_SEEN.update({one.type: dataclasses.replace(up, runner=one.type) for one in runners})
+    seen = NOT_SEEN.update({runner.type: dataclasses.replace(up, runner=runner.type) for runner in runners})
     # where a run works, and on which branch its work lands, leads an issue nowhere else
     worker = settings.worker.model_copy(update={"workspace": "shared"})
     settings = settings.model_copy(update={"worker": worker, "landing": LandingSettings(), "people": None})

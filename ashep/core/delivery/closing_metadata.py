@@ -132,4 +132,4 @@ def unknown(before: JsonValue, entries: Iterable[Notes]) -> list[Notes]:
 
 
 def _entries(log: JsonValue) -> list[Notes]:
-    return [one for one in log if isinstance(one, dict)] if isinstance(log, list) else []
+    return [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []

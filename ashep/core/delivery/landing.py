@@ -163,7 +163,7 @@ def sealed(world: World, earlier: Flow, flow: Flow, fact: delivery.TreeSealed) -
     if fact.lacking and flow.active:
         listed = "\n".join(f"- {words}" for words in fact.lacking)
         facts.insert(0, CommentWanted(fact.issue, f"lacking.{world.seq}", f"{fact.run} is over, and:\n{listed}"))
-    if any(isinstance(one, (IssueParked, PersonAsked)) for one in facts):
+    if any(isinstance(follow, (IssueParked, PersonAsked)) for follow in facts):
         return facts
     return [*facts, *(_misnamed(world, flow, fact) or flagged(world, earlier, flow, fact))]
 

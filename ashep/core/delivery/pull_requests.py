@@ -99,7 +99,7 @@ def _open(world: World, flow: Flow, pull: Pull, fact: PullRequestSeen) -> list[F
 
 def requested(remarks: tuple[Remark, ...]) -> tuple[str, ...]:
     """Name the people whose last verdict asks for changes; a program's is no person's."""
-    last = {one.by: one.kind for one in remarks if one.kind != "comment" and not one.bot}
+    last = {remark.by: remark.kind for remark in remarks if remark.kind != "comment" and not remark.bot}
     return tuple(by for by, kind in last.items() if kind == "changes_requested")
 
 
@@ -140,7 +140,7 @@ def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow
     heads, heard = (fact.head,), frozenset[str]()
     if before is not None and before.number == fact.number:
         heads = tuple(dict.fromkeys((*before.heads, fact.head)))[-MOST_HEADS:]
-        heard = before.heard | {one.id for one in before.remarks}
+        heard = before.heard | {remark.id for remark in before.remarks}
     pull = Pull(fact.number, fact.url, fact.name, fact.base, fact.head, seq, heads, heard, seen=fact.head)
     flow = with_work(flow, pull=pull)
     if landing is None or landing.into != fact.base or flow.work.own is None or flow.work.own.head != fact.head:

@@ -40,7 +40,7 @@ def story_of(issue: Issue, labels: Labels) -> str:
     """Give the file of an issue's story, from the project's folder; empty: it has none."""
     prefix = labels.story_prefix
     named = (label.removeprefix(prefix) for label in issue.labels if label.startswith(prefix))
-    return min((one for one in named if can_be_named(one)), default="")
+    return min((name for name in named if can_be_named(name)), default="")
 
 
 def can_be_named(path: str) -> bool:
@@ -53,7 +53,7 @@ def amendment(world: World, flow: Flow, run: Run) -> Amendment | None:
     phase, own, story = phase_of(world, flow), flow.work.own, story_of(flow.issue, world.settings.labels)
     if phase is None or own is None or not (story or phase.may_change is not None):
         return None
-    report = next((one for one in reversed(flow.reports) if one.run == run.id), None)
+    report = next((past for past in reversed(flow.reports) if past.run == run.id), None)
     outcome = report.outcome if report is not None else None
     status = phase.story.get(outcome.result_word or "", "") if outcome is not None and story else ""
     back = outcome.summary if outcome is not None and status == "in-progress" else ""
@@ -69,7 +69,7 @@ def beyond_leave(wanted: Amendment, paths: Iterable[str], prefix: str = "") -> l
     """Give the files among these that a run may not change. `prefix`: the project's place in the repository."""
     if wanted.may is None:
         return []
-    may, story = Globs((one for one in wanted.may if one != STORY), exact=True), prefix + wanted.story
+    may, story = Globs((glob for glob in wanted.may if glob != STORY), exact=True), prefix + wanted.story
     own = {story} if wanted.story and STORY in wanted.may else frozenset[str]()
     return [path for path in paths if path not in own and not may.has(path)]
 
@@ -101,7 +101,7 @@ def amends(world: World, flow: Flow, run: Run) -> bool:
 
 def sealed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
     """Tell what was put back, and see to a story that could not be written, or whose work has stopped."""
-    text = "\n".join((f"{fact.run} is over, and:", *(f"- {one}" for one in fact.refused)))
+    text = "\n".join((f"{fact.run} is over, and:", *(f"- {reason}" for reason in fact.refused)))
     facts: list[Fact] = [CommentWanted(fact.issue, f"refused.{world.seq}", text)] if fact.refused else []
     left, run = fact.story, flow.run
     if left is None or run is None or run.id != fact.run or not run.ended or not flow.active:

@@ -75,8 +75,9 @@ def due(world: World, flow: Flow) -> list[Fact]:
 
 def postpone_removal(world: World, earlier: Flow, flow: Flow, fact: TreeKept) -> list[Fact]:
     """It had to stay: it is looked at again after a while, each time a longer one."""
-    own = flow.work.own
-    return _rest_tree(world, flow, own, fact.why) if own is not None and flow.stage == "closed" else []
+    if flow.work.own is None or flow.stage != "closed":
+        return []
+    return _rest_tree(world, flow, flow.work.own, fact.why)
 
 
 def _rest_tree(world: World, flow: Flow, own: OwnTree, why: str) -> list[Fact]:

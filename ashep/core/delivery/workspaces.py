@@ -255,13 +255,13 @@ def resting_tree(world: World, fact: TreeRests | TreeKept | TreeRemoved) -> Worl
         rest = flow.work.own.rest if flow.work.own is not None else None
         return put(world, fact.issue, rested(flow, rest and dataclasses.replace(rest, asked=0, why=fact.why)))
     world = put(world, fact.issue, flow)
-    for one in world.flows.values() if is_shared(fact.branch) else (flow,):
-        if one.work.own is not None and one.work.own.branch == fact.branch:
+    for other in world.flows.values() if is_shared(fact.branch) else (flow,):
+        if other.work.own is not None and other.work.own.branch == fact.branch:
             # who goes on with the issue begins at the base again; what is known of its work is kept
             gone = dataclasses.replace(
-                one.work.own, path="", ground="", base="", since="", approved="", left=False, rest=None
+                other.work.own, path="", ground="", base="", since="", approved="", left=False, rest=None
             )
-            world = put(world, one.issue.id, with_work(one, own=gone))
+            world = put(world, other.issue.id, with_work(other, own=gone))
     return world
 
 

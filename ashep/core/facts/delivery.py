@@ -253,7 +253,7 @@ def status_of(results: tuple[CheckResult, ...]) -> Status:
 
 def green_before(results: tuple[CheckResult, ...]) -> int:
     """Count those that passed, and did so before any work: they prove nothing about it."""
-    return sum(one.status == "passed" and one.proves_nothing for one in results)
+    return sum(result.status == "passed" and result.proves_nothing for result in results)
 
 
 def summary_of(results: tuple[CheckResult, ...]) -> Summary:

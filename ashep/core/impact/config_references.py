@@ -56,8 +56,8 @@ def _words(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for one in cast("Mapping[str, object]", value).values():
-            yield from _words(one)
+        for item in cast("Mapping[str, object]", value).values():
+            yield from _words(item)
     elif isinstance(value, (list, tuple)):
-        for one in cast("Iterable[object]", value):
-            yield from _words(one)
+        for item in cast("Iterable[object]", value):
+            yield from _words(item)

@@ -150,8 +150,8 @@ def park(flow: Flow, code: str, why: str) -> list[Fact]:
 
 def park_unknown_phase(world: World, flow: Flow, phase: str | None) -> list[Fact]:
     """Park an issue whose policy, or whose phase, the policies have no more."""
-    lost = "there is no policy {}" if world.policy(flow) is None else "the policy {} has no phase {}"
-    return park(flow, "unknown_phase", f"{lost.format(flow.policy, phase)} any more")
+    reason = "there is no policy {}" if world.policy(flow) is None else "the policy {} has no phase {}"
+    return park(flow, "unknown_phase", f"{reason.format(flow.policy, phase)} any more")
 
 
 # --- after a run --------------------------------------------------------------------------------------------------

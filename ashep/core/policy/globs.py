@@ -62,7 +62,7 @@ def _path(glob: str) -> str:
 def _name(glob: str) -> str:
     """Translate a name: here, too, the first place serves for what stands between two stars."""
     first, *rest = (
-        "".join("[^/]" if one == "?" else re.escape(one) for one in text) for text in re.split(r"\*+", glob)
+        "".join("[^/]" if char == "?" else re.escape(char) for char in text) for text in re.split(r"\*+", glob)
     )
     if not rest:
         return first

@@ -53,7 +53,7 @@ def _matcher(pattern: str, character: str = ".") -> re.Pattern[str]:
     """
     bare = pattern.removesuffix(" *")
     wild = {"?": character, "\\": "/"}
-    first, *rest = ("".join(wild.get(one, re.escape(one)) for one in part) for part in re.split(r"\*+", bare))
+    first, *rest = ("".join(wild.get(char, re.escape(char)) for char in part) for part in re.split(r"\*+", bare))
     end = r"(?: .*)?\Z" if bare != pattern else r"\Z"
     if not rest:
         return re.compile(first + end, re.DOTALL)

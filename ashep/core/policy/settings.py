@@ -92,7 +92,7 @@ class People(Document):
 
     def names(self, actor: str) -> bool:
         """Whether somebody of the tracker is named."""
-        return same_name(actor) in {same_name(one) for one in self.tracker}
+        return same_name(actor) in {same_name(account) for account in self.tracker}
 
 
 class QuietHours(Document):

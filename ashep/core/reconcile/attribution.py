@@ -57,7 +57,7 @@ def answer_read(world: World, earlier: Flow, flow: Flow, fact: AnswerRead) -> li
 
 def follow_view(world: World, earlier: Flow, flow: Flow, fact: Shown) -> list[Fact]:
     """Say what follows from how the issue is shown now: where that depends on who changed it, that is looked up."""
-    found = tuple(one for one in _differences(world, earlier, flow) if one not in flow.authors.known)
+    found = tuple(change for change in _differences(world, earlier, flow) if change not in flow.authors.known)
     facts: list[Fact] = [] if found == flow.authors.doubts else [ChangeDoubted(flow.issue.id, found)]
     if found:
         return facts
@@ -162,7 +162,7 @@ def holder_of(world: World, posture: Posture) -> str | None:
 
 def _judged(world: World, flow: Flow, changes: tuple[Change, ...]) -> list[Fact]:
     issue, doubts = flow.issue.id, flow.authors.doubts
-    fresh = tuple(one for one in changes if one.id not in flow.judged)
+    fresh = tuple(change for change in changes if change.id not in flow.judged)
     found = [(what, *_set_by(world, flow, what, changes)) for what in doubts]
     refused = tuple(what for what, _, counts in found if not counts)
     counts = tuple(what for what, _, counts in found if counts)
@@ -182,7 +182,7 @@ def _judged(world: World, flow: Flow, changes: tuple[Change, ...]) -> list[Fact]
     else:
         theirs = obey(world, rest)
     undo = bool(refused) and not theirs
-    ids = tuple(one.id for one in fresh if one.what in doubts)
+    ids = tuple(change.id for change in fresh if change.what in doubts)
     judged = ChangeJudged(issue, counts, refused, why, ids, undo)
     hint = unnamed(world, (actor for _, actor, ok in found if not ok))
     text = f"Put back: {alone}. " + (hint or "Only a person's change moves an issue that ashep works on.")
@@ -238,8 +238,8 @@ def _set_by(world: World, flow: Flow, what: Difference, changes: tuple[Change, .
 
 def _judged_before(world: World, flow: Flow, what: Difference, changes: tuple[Change, ...]) -> tuple[str, bool] | None:
     """Say who made a change that was refused, and is shown once more before it was put back."""
-    others = (one for one in changes if one.what == what and one.actor != world.actor)
-    last = max(others, key=lambda one: one.at, default=None)
+    others = (change for change in changes if change.what == what and change.actor != world.actor)
+    last = max(others, key=lambda change: change.at, default=None)
     return (last.actor, False) if last is not None and not _counts(world, flow, what, last.actor) else None
 
 

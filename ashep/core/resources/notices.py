@@ -214,7 +214,7 @@ def _failed(before: World, world: World, fact: resources.NoticeFailed) -> Iterat
     if earlier.open is None or earlier.open.key != fact.key:
         return
     if fact.target not in targets(world.settings.notify) or route.tries >= TRIES:
-        if ids := tuple(one.id for one in world.notices.list_unsent(fact.target)):
+        if ids := tuple(notice.id for notice in world.notices.list_unsent(fact.target)):
             yield resources.NoticesGivenUp(fact.target, ids, f"{route.tries} failures, the last: {fact.error[:300]}")
         return
     again = min(FIRST_AGAIN * 2 ** min(route.tries - 1, 20), LAST_AGAIN)
@@ -231,7 +231,7 @@ def dues(world: World) -> list[tuple[str, datetime]]:
         return []
     found = [(f"{TIMER}:{name}", due) for name in targets(notify) if (due := _due(world, name)) is not None]
     if "provider_down" in notify.events:
-        found += [(f"{OUTAGE}:{one.what}", one.since + AWAY) for one in notices.outages if not one.told]
+        found += [(f"{OUTAGE}:{outage.what}", outage.since + AWAY) for outage in notices.outages if not outage.told]
     return found
 
 
@@ -255,7 +255,9 @@ def messages(world: World) -> list[SendNotice]:
     commands: list[SendNotice] = []
     for route in world.notices.routes:
         if route.gathered and route.open is None:
-            notices = tuple(dataclasses.replace(one, to=()) for one in world.notices.wanted if one.id in route.gathered)
+            notices = tuple(
+                dataclasses.replace(notice, to=()) for notice in world.notices.wanted if notice.id in route.gathered
+            )
             commands.append(SendNotice(f"notice/{route.target}/{route.number}", route.target, notices, route.tries))
     return commands
 

@@ -169,7 +169,7 @@ def pass_over(
 def choose_beside(world: World, wish: Phase, behind: Mapping[str, int] = NO_FAILURES) -> Agent | None:
     """Choose an agent for a prompt next to a run: no person, and none whose provider takes nothing or has no budget."""
     spent = budgets.spent_providers(world)
-    shut = {*spent, *(one.provider or None for one in world.outages if one.tried_since is None)}
+    shut = {*spent, *(outage.provider or None for outage in world.outages if outage.tried_since is None)}
     known = world.agents.agents if world.agents else ()
     left = tuple(agent for agent in known if not agent.is_human and provider_of(world, agent) not in shut)
     return choose(Agents.model_construct(version=1, agents=left), wish, world.seen, {}, behind).agent

@@ -51,7 +51,7 @@ def of_run(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
 
 def _withdrawn(flow: Flow, run: Run, fact: run_facts.RunWithdrawn, seq: int, at: datetime) -> Flow:
     run = replace(run, state="aborted", tree_wanted="no")
-    sessions = tuple(one for one in flow.sessions if one[1] != fact.leave)
+    sessions = tuple(session for session in flow.sessions if session[1] != fact.leave)
     counters = replace(flow.counters, cycle_runs=flow.counters.cycle_runs - 1)
     flow = replace(flow, run=run, wanted=True, counters=counters, sessions=sessions)
     return replace(flow, code=fact.code, why=fact.why, since=at)
@@ -68,7 +68,7 @@ def _opened(flow: Flow, run: Run, fact: run_facts.SessionOpened, seq: int, at: d
         return flow
     sessions = dict(flow.sessions) | {run.phase: fact.session}
     own = dict(flow.sandboxes) | ({fact.session: run.sandbox} if run.sandbox is not None else {})
-    sandboxes = tuple(one for one in own.items() if one[0] in sessions.values())
+    sandboxes = tuple(sandbox for sandbox in own.items() if sandbox[0] in sessions.values())
     return replace(flow, sessions=tuple(sessions.items()), sandboxes=sandboxes)
 
 

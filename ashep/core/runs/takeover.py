@@ -286,7 +286,7 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
         flow = ended_with(flow, flow.phase, "success")
     resume = takeover if takeover is not None and takeover.session is not None and not fact.leave else None
     if takeover is not None and fact.leave:
-        flow = replace(flow, sessions=tuple(one for one in flow.sessions if one[1] != takeover.session))
+        flow = replace(flow, sessions=tuple(session for session in flow.sessions if session[1] != takeover.session))
     flow = replace(flow, takeover=None, resume=resume, run=run, wanted=True)
     return replace(flow, code=code, held_by="", why=fact.why, since=at)
 

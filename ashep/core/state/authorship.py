@@ -53,7 +53,7 @@ def judged(authors: Authors, fact: ChangeJudged, seq: int) -> Authors:
 
 def forget_changes(authors: Authors, view: Issue) -> Authors:
     """Forget who changed what does not stand any more: it may be changed again, by others."""
-    known = tuple(one for one in authors.known if stands(one, view))
+    known = tuple(change for change in authors.known if stands(change, view))
     return authors if known == authors.known else replace(authors, known=known)
 
 

@@ -182,7 +182,7 @@ def _add_notice(notices: Notices, fact: NoticeWanted, seq: int, at: datetime) ->
     if fact.event == "stopped_unexpectedly":
         notices = replace(notices, lost="")
     if fact.event == "provider_down":
-        outages = (replace(one, told=one.told or one.what == fact.about) for one in notices.outages)
+        outages = (replace(outage, told=outage.told or outage.what == fact.about) for outage in notices.outages)
         notices = replace(notices, outages=tuple(outages))
     return replace(notices, wanted=(*notices.wanted, notice))
 
@@ -192,14 +192,14 @@ def _remove_target(notices: Notices, target: str, ids: Collection[int]) -> Notic
     if not ids:
         return notices
     left: list[Notice] = []
-    for one in notices.wanted:
-        to = tuple(name for name in one.to if name != target) if one.id in ids else one.to
+    for notice in notices.wanted:
+        to = tuple(name for name in notice.to if name != target) if notice.id in ids else notice.to
         if to:
-            left.append(one if to == one.to else dataclasses.replace(one, to=to))
+            left.append(notice if to == notice.to else dataclasses.replace(notice, to=to))
     return replace(notices, wanted=tuple(left))
 
 
 def _routed(notices: Notices, route: Route) -> Notices:
     """Keep how it goes with a target, as long as there is something to be said of it."""
-    others = tuple(one for one in notices.routes if one.target != route.target)
+    others = tuple(known for known in notices.routes if known.target != route.target)
     return replace(notices, routes=others if route == Route(route.target) else (*others, route))

@@ -95,4 +95,4 @@ def at_liberty(flow: Flow) -> bool:
     run = flow.run
     if flow.work.own is None or (run is not None and not run.forgettable) or flow.look_again or flow.lease_lost:
         return False
-    return not any(isinstance(one, (*WORK_EFFECTS, PrepareTree)) for one in flow.open)
+    return not any(isinstance(command, (*WORK_EFFECTS, PrepareTree)) for command in flow.open)

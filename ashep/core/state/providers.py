@@ -65,7 +65,9 @@ def recovered(outages: Outages, fact: ProviderRecovered, at: datetime) -> Outage
 
 def allow_trial(outages: Outages, provider: str, due: datetime, at: datetime) -> Outages:
     """The time has come at which a provider may be tried."""
-    return tuple(_half_open(one, at) if (one.provider, one.until) == (provider, due) else one for one in outages)
+    return tuple(
+        _half_open(outage, at) if (outage.provider, outage.until) == (provider, due) else outage for outage in outages
+    )
 
 
 def start_trial(outages: Outages, provider: str, at: datetime) -> Outages:
@@ -79,14 +81,16 @@ def start_trial(outages: Outages, provider: str, at: datetime) -> Outages:
 def proven(outages: Outages, provider: str, due: datetime, seq: int) -> Outages:
     """A turn that still goes on shows that it is over."""
     return tuple(
-        replace(one, proof_due=None, proof_after=seq) if (one.provider, one.proof_due) == (provider, due) else one
-        for one in outages
+        replace(outage, proof_due=None, proof_after=seq)
+        if (outage.provider, outage.proof_due) == (provider, due)
+        else outage
+        for outage in outages
     )
 
 
 def freed(outages: Outages, at: datetime, provider: str | None = None) -> Outages:
     """A person resumed: a provider may be tried at once; None: all of them."""
-    return tuple(_half_open(one, at) if provider in (None, one.provider) else one for one in outages)
+    return tuple(_half_open(outage, at) if provider in (None, outage.provider) else outage for outage in outages)
 
 
 def with_other_credentials(outages: Outages, at: datetime) -> Outages:
@@ -96,8 +100,8 @@ def with_other_credentials(outages: Outages, at: datetime) -> Outages:
 
 def dues(outages: Outages) -> list[tuple[str, datetime]]:
     """When which provider may be tried, and when that will have shown something, by the timers' keys."""
-    tries = [(f"{TIMER}:{one.provider}", one.until) for one in outages if one.until]
-    return tries + [(f"{PROOF}:{one.provider}", one.proof_due) for one in outages if one.proof_due]
+    tries = [(f"{TIMER}:{outage.provider}", outage.until) for outage in outages if outage.until]
+    return tries + [(f"{PROOF}:{outage.provider}", outage.proof_due) for outage in outages if outage.proof_due]
 
 
 def _half_open(outage: Outage, at: datetime) -> Outage:

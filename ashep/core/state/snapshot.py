@@ -81,7 +81,7 @@ def _migrate_flow(flow: dict[str, Any]) -> dict[str, Any]:
     flow = {RENAMED.get(key, key): value for key, value in flow.items()}
     for whole, parts in ((flow, PARTS[Flow]), (flow.get("run") or {}, PARTS[Run])):
         for part, kind in parts.items():
-            if within := {one.name: whole.pop(one.name) for one in fields(kind) if one.name in whole}:
+            if within := {field.name: whole.pop(field.name) for field in fields(kind) if field.name in whole}:
                 whole[part] = within
     return flow
 
