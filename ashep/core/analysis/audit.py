@@ -103,7 +103,7 @@ def of_indexes(world: World) -> Iterator[Finding]:
 
 
 def of_issue(
-    world: World, flow: Flow, at: datetime, asked: Mapping[str, datetime] | None = None, *, living: bool
+    world: World, flow: Flow, time: datetime, asked: Mapping[str, datetime] | None = None, *, living: bool
 ) -> Iterator[Finding]:
     """Check one issue. `living`: a daemon is responsible for it now; `asked`: when its open intents were written."""
     issue = flow.issue.id
@@ -125,7 +125,7 @@ def of_issue(
     if lacking:
         yield Finding("not_asked_for", issue, f"lacks {', '.join(lacking)}")
     if living:
-        yield from _late(flow, at, asked or {})
+        yield from _late(flow, time, asked or {})
 
 
 def _waits(world: World, flow: Flow) -> Iterator[Finding]:
@@ -164,14 +164,14 @@ def _run_waits(world: World, flow: Flow, run: Run) -> Iterator[Finding]:
         yield Finding("no_end", flow.issue.id, f"{run.id} has no deadline")
 
 
-def _late(flow: Flow, at: datetime, asked: Mapping[str, datetime]) -> Iterator[Finding]:
+def _late(flow: Flow, time: datetime, asked: Mapping[str, datetime]) -> Iterator[Finding]:
     issue = flow.issue.id
     for name, due in timers.flow_dues(flow):
-        if at - due > DUE_BOUND:
+        if time - due > DUE_BOUND:
             yield Finding("overdue", issue, f"its {name} was due at {due:%Y-%m-%d %H:%M:%S}Z")
     for command in flow.open:
         since = asked.get(command.key)
-        if since is not None and at - since > OPEN_BOUND:
+        if since is not None and time - since > OPEN_BOUND:
             yield Finding("intent_open", issue, f"{command.key} has had no answer since {since:%Y-%m-%d %H:%M:%S}Z")
 
 

@@ -237,18 +237,18 @@ MOST_DOUBLED = 5
 """How often that time doubles, at most."""
 
 
-def fold_criteria(flow: Flow, fact: delivery.CriteriaAdopted, seq: int, at: datetime) -> Flow:
+def fold_criteria(flow: Flow, fact: delivery.CriteriaAdopted, seq: int, time: datetime) -> Flow:
     """Keep which checks there are; those that cannot be read are not none: they are read again."""
     criteria = None if fact.error or fact.left_out else Criteria(fact.hash, fact.blob, fact.manual)
     return with_work(flow, criteria=criteria)
 
 
-def fold_edit(flow: Flow, fact: delivery.CriteriaChanged, seq: int, at: datetime) -> Flow:
+def fold_edit(flow: Flow, fact: delivery.CriteriaChanged, seq: int, time: datetime) -> Flow:
     """Keep what the checks say by now; those that count are as they were."""
     return with_work(flow, criteria=flow.work.criteria and dataclasses.replace(flow.work.criteria, seen=fact.hash))
 
 
-def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetime) -> Flow:
+def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, time: datetime) -> Flow:
     """Fold what a verification came to, if it is of what is looked into now."""
     if fact.run != flow.work.verifying or not (fact.run or fact.commit == about_to_land(flow)):
         return flow  # somebody had it otherwise meanwhile
@@ -263,7 +263,7 @@ def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetim
     if evidence.results:  # noted where anything was checked
         branch = flow.work.own.branch if flow.work.own is not None else ""
         criteria = flow.work.criteria.hash if flow.work.criteria is not None else ""
-        proof = proof_of(at, branch, evidence.commit, evidence.tree, criteria, evidence.results)
+        proof = proof_of(time, branch, evidence.commit, evidence.tree, criteria, evidence.results)
         flow = with_work(flow, proofs=(*flow.work.proofs, proof)[-MOST_PROOFS:])
     if fact.run:
         return with_work(flow, unproven=flow.work.unproven + 1) if blamed else flow
@@ -276,7 +276,7 @@ def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetim
 _Step = delivery.WorkIntegrated | delivery.WorkConflicted | delivery.WorkLanded | delivery.LandingRefused
 
 
-def fold_landing(flow: Flow, fact: _Step, seq: int, at: datetime) -> Flow:
+def fold_landing(flow: Flow, fact: _Step, seq: int, time: datetime) -> Flow:
     """Fold a step of landing."""
     landing, own = flow.work.landing, flow.work.own
     if own is not None and not isinstance(fact, delivery.LandingRefused):
@@ -298,7 +298,7 @@ def fold_landing(flow: Flow, fact: _Step, seq: int, at: datetime) -> Flow:
             landing = dataclasses.replace(landing, landed=True, commit=landing.commit or fact.commit, refused=0)
             why = f"landed on {fact.base_branch} as {fact.commit[:12]}"
             why = f"nothing was changed, and nothing landed on {fact.base_branch}" if fact.empty else why
-            return replace(flow, work=replace(flow.work, landing=landing, flaw=None), code="", why=why, since=at)
+            return replace(flow, work=replace(flow.work, landing=landing, flaw=None), code="", why=why, since=time)
         case delivery.LandingRefused():
             refused = landing.refused + 1
             wait = MOVED_AGAIN if refused > OFTEN else None
@@ -309,13 +309,13 @@ def fold_landing(flow: Flow, fact: _Step, seq: int, at: datetime) -> Flow:
                 wait = DIRTY_AGAIN * 2 ** min(failed - 1, MOST_DOUBLED)
             if fact.code == "away":
                 wait = max(AWAY_AGAIN * 2 ** min(refused - 1, MOST_DOUBLED), fact.wait)
-            landing = dataclasses.replace(landing, refused=refused, failed=failed, due=at + wait if wait else None)
+            landing = dataclasses.replace(landing, refused=refused, failed=failed, due=time + wait if wait else None)
             if fact.code == "moved":
                 landing = dataclasses.replace(landing, round=landing.round + 1, commit="", base="", verified=False)
             if fact.code == "names":
                 flow = with_work(flow, flaw=Flaw("names", fact.why, ""))
             code = f"landing_{fact.code}"
-            since = flow.since if flow.code == code else at
+            since = flow.since if flow.code == code else time
             return replace(flow, work=replace(flow.work, landing=landing), code=code, why=fact.why, since=since)
 
 
@@ -436,8 +436,8 @@ FOLDS: Folds = {
     delivery.CriteriaAdopted: fold_criteria,
     delivery.CriteriaChanged: fold_edit,
     # a person who let it go left the phase wanted: their outcome is looked into first
-    delivery.VerificationWanted: lambda flow, fact, seq, at: replace(
-        flow, work=replace(flow.work, verifying=fact.run), wanted=False, why=fact.why, since=at
+    delivery.VerificationWanted: lambda flow, fact, seq, time: replace(
+        flow, work=replace(flow.work, verifying=fact.run), wanted=False, why=fact.why, since=time
     ),
     delivery.WorkVerified: fold_verified,
     **dict.fromkeys(get_args(_Step), fold_landing),

@@ -107,7 +107,7 @@ MOST_HEADS = 100
 """Commits that a pull request remembers to have been pushed by us, the last ones."""
 
 
-def _fold_pull_request(flow: Flow, fact: PullRequestSeen, seq: int, at: datetime) -> Flow:
+def _fold_pull_request(flow: Flow, fact: PullRequestSeen, seq: int, time: datetime) -> Flow:
     pull = flow.work.pull
     if pull is None or fact.number != pull.number or fact.as_of < pull.seq:
         return flow
@@ -116,26 +116,26 @@ def _fold_pull_request(flow: Flow, fact: PullRequestSeen, seq: int, at: datetime
     )
     if flow.reviewed and told.theirs and not pull.theirs:
         why = f"somebody pushed {fact.head[:12]} to its pull request: that waits for them, {pull.url}"
-        return replace(flow, work=replace(flow.work, pull=told), why=why, since=at)
+        return replace(flow, work=replace(flow.work, pull=told), why=why, since=time)
     return with_work(flow, pull=told)
 
 
-def _returned(flow: Flow, fact: PullRequestReturned, seq: int, at: datetime) -> Flow:
+def _returned(flow: Flow, fact: PullRequestReturned, seq: int, time: datetime) -> Flow:
     known = flow.work.pull is not None and fact.number == flow.work.pull.number
     return with_work(flow, flaw=Flaw(fact.kind, fact.why, fact.log)) if known else flow
 
 
-def _merged(flow: Flow, fact: PullRequestMerged, seq: int, at: datetime) -> Flow:
+def _merged(flow: Flow, fact: PullRequestMerged, seq: int, time: datetime) -> Flow:
     pull = flow.work.pull
     if pull is None or fact.number != pull.number:
         return flow
     landing = flow.work.landing and dataclasses.replace(flow.work.landing, landed=True, commit=fact.commit)
     where = (pull.base, fact.commit)
     flow = with_work(flow, landing=landing, landed=where, landed_onto="", empty=False, flaw=None)
-    return replace(flow, code="", why=fact.why, since=at)
+    return replace(flow, code="", why=fact.why, since=time)
 
 
-def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow:
+def _opened(flow: Flow, fact: PullRequestOpened, seq: int, time: datetime) -> Flow:
     before, landing = flow.work.pull, flow.work.landing
     heads, heard = (fact.head,), frozenset[str]()
     if before is not None and before.number == fact.number:
@@ -147,7 +147,7 @@ def _opened(flow: Flow, fact: PullRequestOpened, seq: int, at: datetime) -> Flow
         return flow  # the issue is elsewhere by now
     landing = dataclasses.replace(landing, asked=True, refused=0, due=None)
     why = f"its pull request waits to be merged: {fact.url}"
-    return replace(flow, work=replace(flow.work, landing=landing), code="pull_request", why=why, since=at)
+    return replace(flow, work=replace(flow.work, landing=landing), code="pull_request", why=why, since=time)
 
 
 RULES: IssueRules = {PullRequestOpened: opened, PullRequestSeen: follow_pull_request}

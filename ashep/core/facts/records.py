@@ -102,9 +102,9 @@ def body_text(entry: Entry, leave_out: frozenset[str] = frozenset()) -> str:
     return write(entry.body, exclude_defaults=True, exclude={*leave_out} if leave_out else None).decode()
 
 
-def format_time(at: datetime) -> str:
+def format_time(time: datetime) -> str:
     """Write a time as ISO 8601 in UTC with microseconds."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def parse_time(text: str) -> datetime:

@@ -34,47 +34,47 @@ def fold_intent(flow: Flow, command: commands.Command) -> Flow:
 # --- decisions ----------------------------------------------------------------------------------------------------
 
 
-def _fold_taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
+def _fold_taken(flow: Flow, fact: issues.IssueTaken, seq: int, time: datetime) -> Flow:
     work = replace(flow.work, criteria=None, landed=None, signed=None, empty=False)
     fresh = authorship.Authors(before=flow.issue.labels)
     flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, authors=fresh, work=work)
-    return _stage(flow, "work", at, "", fact.why)
+    return _stage(flow, "work", time, "", fact.why)
 
 
-def _cycle(flow: Flow, fact: issues.CycleBegan, seq: int, at: datetime) -> Flow:
+def _cycle(flow: Flow, fact: issues.CycleBegan, seq: int, time: datetime) -> Flow:
     counters = replace(
-        flow.counters, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
-        spent=(0, 0.0), marks=(), passed=flow.counters.passed if fact.keeps else (),
+        flow.counters, cycle=fact.cycle, cycle_began=time, thought=timedelta(), cycle_runs=0, cycle_visits=(),
+        created=0, spent=(0, 0.0), marks=(), passed=flow.counters.passed if fact.keeps else (),
     )  # fmt: skip
     flow = replace(flow, counters=counters, failures=0, infra=0, infra_began=None, doubts=0, doubts_began=None)
     return flow if fact.keeps else with_work(flow, waived=(), evidence=None)
 
 
-def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, at: datetime) -> Flow:
+def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, time: datetime) -> Flow:
     flow = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures)
     if fact.disbelieved:  # the tracker is told what its checks found
         flow = replace(flow, target=Posture(seq, "work", fact.phase))
-    return replace(flow, work=replace(flow.work, verifying=""), code=fact.code, why=fact.why, held_by="", since=at)
+    return replace(flow, work=replace(flow.work, verifying=""), code=fact.code, why=fact.why, held_by="", since=time)
 
 
-def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, at: datetime) -> Flow:
-    question = flow.question and dataclasses.replace(flow.question, remind=fact.remind, reminded=at)
+def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, time: datetime) -> Flow:
+    question = flow.question and dataclasses.replace(flow.question, remind=fact.remind, reminded=time)
     return replace(flow, question=question)
 
 
-def _person_answered(flow: Flow, fact: issues.PersonAnswered, seq: int, at: datetime) -> Flow:
-    thinking = at - flow.question.asked if flow.question else timedelta()
+def _person_answered(flow: Flow, fact: issues.PersonAnswered, seq: int, time: datetime) -> Flow:
+    thinking = time - flow.question.asked if flow.question else timedelta()
     asked = flow.question.phase if flow.question and flow.question.human_phase else None
     flow = idled(answered(flow, fact), thinking)
     return replace(ended_with(flow, asked, fact.answer) if asked else flow, question=None)
 
 
-def _creation(flow: Flow, fact: issues.CreationWanted, seq: int, at: datetime) -> Flow:
+def _creation(flow: Flow, fact: issues.CreationWanted, seq: int, time: datetime) -> Flow:
     counters = replace(flow.counters, created=flow.counters.created + 1)
     return replace(flow, creations=(*flow.creations, fact), counters=counters)
 
 
-def _judged(flow: Flow, fact: ChangeJudged, seq: int, at: datetime) -> Flow:
+def _judged(flow: Flow, fact: ChangeJudged, seq: int, time: datetime) -> Flow:
     answered_again = replace(flow, authors=authorship.judged(flow.authors, fact, seq), answer_seq=0)
     judged = replace(answered_again, judged=flow.judged | set(fact.judged))
     stood = flow.written
@@ -86,43 +86,43 @@ def _judged(flow: Flow, fact: ChangeJudged, seq: int, at: datetime) -> Flow:
 _Ending = issues.IssueParked | issues.IssueGivenBack | issues.IssueLeft | issues.IssueFinished | issues.IssueClosed
 
 
-def _outcome_of_flow(flow: Flow, fact: _Ending, seq: int, at: datetime) -> Flow:
+def _outcome_of_flow(flow: Flow, fact: _Ending, seq: int, time: datetime) -> Flow:
     quiet = replace(flow, wanted=False, question=None, not_before=None)
     match fact:
         case issues.IssueParked():
-            return _stage(replace(quiet, target=Posture(seq, "park", flow.phase)), "parked", at, fact.code, fact.why)
+            return _stage(replace(quiet, target=Posture(seq, "park", flow.phase)), "parked", time, fact.code, fact.why)
         case issues.IssueGivenBack():
             target = Posture(seq, "give_back", None)  # what was to be said is over
             quiet = replace(quiet, target=target, not_before=fact.not_before, comments=(), take_off=())
-            return _stage(quiet, "giving_back", at, fact.code, fact.why)
+            return _stage(quiet, "giving_back", time, fact.code, fact.why)
         case issues.IssueLeft():
             quiet = replace(quiet, target=None, written=None, comments=(), creations=(), take_off=())
             quiet = replace(quiet, not_before=fact.not_before)
-            return _stage(quiet, "left", at, fact.code, fact.why)
+            return _stage(quiet, "left", time, fact.code, fact.why)
         case issues.IssueFinished():
-            quiet = _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", at, "", fact.why)
+            quiet = _stage(replace(quiet, target=Posture(seq, "close", None)), "finishing", time, "", fact.why)
             landing = Landing(seq, fact.onto, fact.verify, into=fact.into)
             return with_work(quiet, landing=landing) if fact.onto or fact.into or fact.verify else quiet
         case issues.IssueClosed():
             quiet = replace(quiet, target=None, written=None, look_again=False, authors=authorship.NOBODY)
             quiet = replace(quiet, comments=(), creations=(), take_off=())
-            return _stage(quiet, "closed", at, fact.by, fact.why)
+            return _stage(quiet, "closed", time, fact.by, fact.why)
 
 
-def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
+def _stage(flow: Flow, stage: Stage, time: datetime, code: str, why: str) -> Flow:
     work = flow.work
     if work.verifying or work.landing is not None:
         work = replace(work, verifying="", landing=None)
-    return replace(flow, stage=stage, since=at, code=code, why=why, takeover=None, resume=None, work=work)
+    return replace(flow, stage=stage, since=time, code=code, why=why, takeover=None, resume=None, work=work)
 
 
-def _entered(flow: Flow, fact: issues.PhaseEntered, seq: int, at: datetime) -> Flow:
+def _entered(flow: Flow, fact: issues.PhaseEntered, seq: int, time: datetime) -> Flow:
     flow = replace(_visit(flow, fact.phase, fact.visit), attempt=0, failures=0, wanted=True, question=None)
     flow = replace(flow, not_before=None, target=Posture(seq, "work", fact.phase), work=replace(flow.work, unproven=0))
-    return _stage(flow, "work", at, "", fact.why)
+    return _stage(flow, "work", time, "", fact.why)
 
 
-def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> Flow:
+def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, time: datetime) -> Flow:
     """What stands in the tracker counts as written by us; the next run's stamp names this journal.
 
     It counts as written here and now: the stamp's number is another journal's, and may be that of a record to come.
@@ -132,7 +132,7 @@ def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> F
     stood = Posture(0, "ask", fact.phase, input=True) if waits else stands
     own = flow.work.own or (OwnTree(fact.branch, 0, onto=fact.onto) if fact.branch else None)
     counters = replace(
-        inherited(flow).counters, cycle=max(flow.counters.cycle, 1), cycle_began=at,
+        inherited(flow).counters, cycle=max(flow.counters.cycle, 1), cycle_began=time,
         cycle_runs=fact.cycle_runs, cycle_visits=((fact.phase, 1),),
         visits=tuple((dict(flow.counters.visits) | {fact.phase: fact.visit}).items()),
     )  # fmt: skip
@@ -145,12 +145,12 @@ def _adopted(flow: Flow, fact: issues.IssueAdopted, seq: int, at: datetime) -> F
     )  # fmt: skip
     match fact.kind:
         case "work":
-            return _stage(flow, "work", at, "", fact.why)
+            return _stage(flow, "work", time, "", fact.why)
         case "ask":
-            question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due or at)
-            return _stage(replace(flow, question=question), "person", at, "", fact.why)
+            question = Question(fact.phase, fact.question, fact.human_phase, time, fact.due or time)
+            return _stage(replace(flow, question=question), "person", time, "", fact.why)
         case "park":
-            return _stage(flow, "parked", at, "adopted", fact.why)
+            return _stage(flow, "parked", time, "adopted", fact.why)
 
 
 def inherited(flow: Flow) -> Flow:
@@ -170,25 +170,25 @@ def _visit(flow: Flow, phase: str, visit: int) -> Flow:
     return replace(flow, phase=phase, visit=visit, counters=counters)
 
 
-def _asked_person(flow: Flow, fact: issues.PersonAsked, seq: int, at: datetime) -> Flow:
+def _asked_person(flow: Flow, fact: issues.PersonAsked, seq: int, time: datetime) -> Flow:
     entered = flow.stage == "work" and flow.wanted and flow.phase == fact.phase
     if fact.human_phase and not entered:  # an agent phase for which a person was chosen was entered before
         flow = _visit(flow, fact.phase, flow.times(fact.phase) + 1)
-    question = Question(fact.phase, fact.question, fact.human_phase, at, fact.due, fact.remind, about=fact.about)
+    question = Question(fact.phase, fact.question, fact.human_phase, time, fact.due, fact.remind, about=fact.about)
     target = Posture(seq, "ask", fact.phase)
     flow = replace(flow, wanted=False, not_before=None, question=question, target=target)
-    return _stage(flow, "person", at, "", fact.why)
+    return _stage(flow, "person", time, "", fact.why)
 
 
 # --- answers of effects, and what was seen ------------------------------------------------------------------------
 
 
-def _fold_write(flow: Flow, fact: tracker.IssueClaimed | tracker.IssueWritten, seq: int, at: datetime) -> Flow:
+def _fold_write(flow: Flow, fact: tracker.IssueClaimed | tracker.IssueWritten, seq: int, time: datetime) -> Flow:
     flow = replace(settle_write(flow, seq), issue=fact.view, view_seq=seq, text=fact.text or flow.text)
     return replace(flow, authors=authorship.forget_changes(flow.authors, fact.view))
 
 
-def _unclaimed(flow: Flow, fact: tracker.ClaimRefused | tracker.GuardRefused, seq: int, at: datetime) -> Flow:
+def _unclaimed(flow: Flow, fact: tracker.ClaimRefused | tracker.GuardRefused, seq: int, time: datetime) -> Flow:
     return replace(flow, writing=None, look_again=True)
 
 
@@ -200,17 +200,17 @@ def _without_creation(flow: Flow, issue: str) -> Flow:
     return replace(flow, creations=tuple(creation for creation in flow.creations if creation.id != issue))
 
 
-def _taken_off(flow: Flow, fact: tracker.LabelsTakenOff, seq: int, at: datetime) -> Flow:
+def _taken_off(flow: Flow, fact: tracker.LabelsTakenOff, seq: int, time: datetime) -> Flow:
     labels = tuple(label for label in flow.issue.labels if label not in flow.take_off)
     return replace(flow, take_off=(), issue=dataclasses.replace(flow.issue, labels=labels))
 
 
-def _answer_read(flow: Flow, fact: tracker.AnswerRead, seq: int, at: datetime) -> Flow:
+def _answer_read(flow: Flow, fact: tracker.AnswerRead, seq: int, time: datetime) -> Flow:
     known = authorship.forget_changes(flow.authors, fact.view)
     return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
 
 
-def _fold_gone(flow: Flow, fact: tracker.IssueGone, seq: int, at: datetime) -> Flow:
+def _fold_gone(flow: Flow, fact: tracker.IssueGone, seq: int, time: datetime) -> Flow:
     if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
         return flow
     return replace(flow, look_again=fact.key is None)
@@ -226,7 +226,7 @@ def settle_write(flow: Flow, seq: int) -> Flow:
     return flow if flow.active else replace(flow, written=None)
 
 
-def _failed(flow: Flow, fact: tracker.EffectFailed, seq: int, at: datetime) -> Flow:
+def _failed(flow: Flow, fact: tracker.EffectFailed, seq: int, time: datetime) -> Flow:
     command = next((command for command in flow.open if command.key == fact.key), None)
     if command is None:
         return flow
@@ -241,9 +241,9 @@ def _failed(flow: Flow, fact: tracker.EffectFailed, seq: int, at: datetime) -> F
         flow = _abort_unseen(flow, command.session)
     return replace(
         flow, open=tuple(other for other in flow.open if other.key != fact.key), tries=tuple(tries.items()),
-        infra=flow.infra + 1, infra_began=flow.infra_began or at, failing=WORDS[type(command).__name__],
+        infra=flow.infra + 1, infra_began=flow.infra_began or time, failing=WORDS[type(command).__name__],
         error=" ".join(fact.error.split())[:300],
-        effect_after=at + infra_delay(flow.infra),
+        effect_after=time + infra_delay(flow.infra),
     )  # fmt: skip
 
 
@@ -281,7 +281,7 @@ def _given_up(flow: Flow, command: commands.Command, *, unforeseen: bool = False
             return flow
 
 
-def fold_view(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Flow:
+def fold_view(flow: Flow, fact: tracker.IssueSeen, seq: int, time: datetime) -> Flow:
     """The tracker showed the issue."""
     flow = settle_intent(flow, fact.key, seq)
     if stale(flow, fact.as_of):
@@ -290,7 +290,7 @@ def fold_view(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Fl
     flow = replace(flow, authors=authorship.forget_changes(flow.authors, fact.view))
     if flow.stage == "closed" and fact.view.status != "closed":
         run = flow.run if flow.run is not None and not flow.run.settled else None
-        return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")
+        return _stage(replace(flow, phase=None, policy=None, run=run), "idle", time, "", "re-opened")
     return flow
 
 
@@ -308,26 +308,28 @@ def answered(flow: Flow, fact: issues.PersonAnswered) -> Flow:
 
 
 FOLDS: Folds = {
-    issues.IssueHeld: lambda flow, fact, seq, at: replace(
-        flow, code=fact.code, why=fact.why, held_by=fact.of, since=at
+    issues.IssueHeld: lambda flow, fact, seq, time: replace(
+        flow, code=fact.code, why=fact.why, held_by=fact.of, since=time
     ),
     issues.IssueTaken: _fold_taken,
     issues.IssueAdopted: _adopted,
     issues.CycleBegan: _cycle,
     issues.PhaseEntered: _entered,
     issues.RetryScheduled: _retry,
-    issues.TakeoverWanted: lambda flow, fact, seq, at: replace(flow, reclaim=fact.holder),
+    issues.TakeoverWanted: lambda flow, fact, seq, time: replace(flow, reclaim=fact.holder),
     issues.PersonAsked: _asked_person,
     issues.PersonReminded: _reminded,
     issues.PersonAnswered: _person_answered,
-    issues.AnswerRefused: lambda flow, fact, seq, at: replace(
+    issues.AnswerRefused: lambda flow, fact, seq, time: replace(
         flow, take_off=fact.labels, judged=flow.judged | {*fact.judged}
     ),
-    ChangeDoubted: lambda flow, fact, seq, at: replace(
+    ChangeDoubted: lambda flow, fact, seq, time: replace(
         flow, authors=dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq)
     ),
     ChangeJudged: _judged,
-    issues.CommentWanted: lambda flow, fact, seq, at: replace(flow, comments=(*flow.comments, (fact.name, fact.text))),
+    issues.CommentWanted: lambda flow, fact, seq, time: replace(
+        flow, comments=(*flow.comments, (fact.name, fact.text))
+    ),
     issues.CreationWanted: _creation,
     **dict.fromkeys(get_args(_Ending), _outcome_of_flow),
     tracker.EffectFailed: _failed,
@@ -336,19 +338,19 @@ FOLDS: Folds = {
     tracker.ClaimRefused: _unclaimed,
     tracker.GuardRefused: _unclaimed,
     # what it was to put back goes with it
-    tracker.WriteRefused: lambda flow, fact, seq, at: replace(
+    tracker.WriteRefused: lambda flow, fact, seq, time: replace(
         flow, writing=None, authors=authorship.forget_undo(flow.authors)
     ),
-    tracker.CommentPosted: lambda flow, fact, seq, at: _without_comment(flow, fact.name),
-    tracker.IssueCreated: lambda flow, fact, seq, at: _without_creation(flow, fact.id),
+    tracker.CommentPosted: lambda flow, fact, seq, time: _without_comment(flow, fact.name),
+    tracker.IssueCreated: lambda flow, fact, seq, time: _without_creation(flow, fact.id),
     tracker.LabelsTakenOff: _taken_off,
     tracker.AnswerRead: _answer_read,
-    AuthorsRead: lambda flow, fact, seq, at: flow,
-    OrphanStopped: lambda flow, fact, seq, at: replace(flow, orphan=None),
-    tracker.IssueReclaimed: lambda flow, fact, seq, at: replace(flow, reclaim=None),
+    AuthorsRead: lambda flow, fact, seq, time: flow,
+    OrphanStopped: lambda flow, fact, seq, time: replace(flow, orphan=None),
+    tracker.IssueReclaimed: lambda flow, fact, seq, time: replace(flow, reclaim=None),
     tracker.IssueGone: _fold_gone,
-    tracker.LeaseLost: lambda flow, fact, seq, at: replace(
+    tracker.LeaseLost: lambda flow, fact, seq, time: replace(
         flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again
     ),
-    tracker.LeaseExpired: lambda flow, fact, seq, at: replace(flow, expired=(fact.holder, fact.expired)),
+    tracker.LeaseExpired: lambda flow, fact, seq, time: replace(flow, expired=(fact.holder, fact.expired)),
 }

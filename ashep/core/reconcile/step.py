@@ -35,8 +35,8 @@ QUIET = (
 class Batch:
     """The entries of one turn, with the World as it is after each."""
 
-    def __init__(self, world: World, at: datetime, first: int, dispatcher: Dispatcher | None) -> None:
-        self.world, self.at, self.next, self.dispatcher = world, max(at, world.now), first, dispatcher
+    def __init__(self, world: World, time: datetime, first: int, dispatcher: Dispatcher | None) -> None:
+        self.world, self.at, self.next, self.dispatcher = world, max(time, world.now), first, dispatcher
         self.entries: list[Entry] = []
         self.touched: set[str] = set()
 
@@ -72,7 +72,7 @@ class Batch:
 def step(
     world: World,
     facts: Iterable[Fact],
-    at: datetime,
+    time: datetime,
     first: int,
     *,
     everything: bool = False,
@@ -85,7 +85,7 @@ def step(
     """
     if dispatcher is not None:
         dispatcher.begin(world)
-    batch = Batch(world, at, first, dispatcher)
+    batch = Batch(world, time, first, dispatcher)
     for fact in facts:
         batch.follow(fact)
     if everything or any(not isinstance(entry.body, QUIET) for entry in batch.entries):

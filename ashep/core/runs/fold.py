@@ -42,22 +42,22 @@ def of_run(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
     """Fold what is about the run that an issue has now; what is told of an earlier one changes nothing."""
 
     @wraps(fold)
-    def folded(flow: Flow, fact: Any, seq: int, at: datetime) -> Flow:
+    def folded(flow: Flow, fact: Any, seq: int, time: datetime) -> Flow:
         run = flow.run
-        return flow if run is None or run.id != fact.run else fold(flow, run, fact, seq, at)
+        return flow if run is None or run.id != fact.run else fold(flow, run, fact, seq, time)
 
     return folded
 
 
-def _withdrawn(flow: Flow, run: Run, fact: run_facts.RunWithdrawn, seq: int, at: datetime) -> Flow:
+def _withdrawn(flow: Flow, run: Run, fact: run_facts.RunWithdrawn, seq: int, time: datetime) -> Flow:
     run = replace(run, state="aborted", tree_wanted="no")
     sessions = tuple(session for session in flow.sessions if session[1] != fact.leave)
     counters = replace(flow.counters, cycle_runs=flow.counters.cycle_runs - 1)
     flow = replace(flow, run=run, wanted=True, counters=counters, sessions=sessions)
-    return replace(flow, code=fact.code, why=fact.why, since=at)
+    return replace(flow, code=fact.code, why=fact.why, since=time)
 
 
-def _opened(flow: Flow, run: Run, fact: run_facts.SessionOpened, seq: int, at: datetime) -> Flow:
+def _opened(flow: Flow, run: Run, fact: run_facts.SessionOpened, seq: int, time: datetime) -> Flow:
     extract = "open" if run.extract == "wanted" else run.extract
     unseen = run.abort_unseen and fact.session == run.session
     run = replace(run, session=fact.session, extract=extract, abort_unseen=unseen)
@@ -72,19 +72,19 @@ def _opened(flow: Flow, run: Run, fact: run_facts.SessionOpened, seq: int, at: d
     return replace(flow, sessions=tuple(sessions.items()), sandboxes=sandboxes)
 
 
-def _prepared(flow: Flow, run: Run, fact: run_facts.PromptPrepared, seq: int, at: datetime) -> Flow:
-    run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=at))
+def _prepared(flow: Flow, run: Run, fact: run_facts.PromptPrepared, seq: int, time: datetime) -> Flow:
+    run = replace(run, prompt=replace(run.prompt, blob=fact.blob, before=fact.before, stamp=time))
     return replace(flow, run=run, shown=flow.shown | set(fact.comments))
 
 
-def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, at: datetime) -> Flow:
+def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, time: datetime) -> Flow:
     watch = run.watch
     if watch.probation == "stop":
         watch = replace(watch, probation="second_look", fresh_after=seq)
     flow, run = _counted(flow, run, fact)
     run = replace(run, stop=False, stop_due=None, watch=watch, effect_seq=seq)
     if run.ended and run.stops < MOST_STOPS and _may_begin(flow, run, fact):
-        run = replace(run, stop=True, stop_due=at + sign_patience(run.stops), stops=run.stops + 1)
+        run = replace(run, stop=True, stop_due=time + sign_patience(run.stops), stops=run.stops + 1)
     return replace(flow, run=run)
 
 
@@ -103,16 +103,16 @@ def _may_begin(flow: Flow, run: Run, fact: run_facts.TurnStopped) -> bool:
 _Again = run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned
 
 
-def _prompt_again(flow: Flow, run: Run, fact: _Again, seq: int, at: datetime) -> Flow:
-    flow = replace(flow, run=_restart_prompt(run, fact, at))
+def _prompt_again(flow: Flow, run: Run, fact: _Again, seq: int, time: datetime) -> Flow:
+    flow = replace(flow, run=_restart_prompt(run, fact, time))
     if isinstance(fact, run_facts.PromptAbandoned):
-        return _doubted(replace(flow, effect_after=fact.due), at)
+        return _doubted(replace(flow, effect_after=fact.due), time)
     return flow if isinstance(fact, run_facts.TurnDied) else replace(flow, doubts=0, doubts_began=None)
 
 
-def _doubted(flow: Flow, at: datetime) -> Flow:
+def _doubted(flow: Flow, time: datetime) -> Flow:
     """Another prompt in a row began no turn, or its turn was stopped because it seemed not to begin."""
-    return replace(flow, doubts=flow.doubts + 1, doubts_began=flow.doubts_began or at)
+    return replace(flow, doubts=flow.doubts + 1, doubts_began=flow.doubts_began or time)
 
 
 def _counts(run: Run, fact: run_facts.TurnSeen | run_facts.TurnStopped) -> bool:
@@ -131,7 +131,7 @@ def _counted(flow: Flow, run: Run, fact: run_facts.TurnSeen | run_facts.TurnStop
 
 
 def spent(
-    spending: Spending, flow: Flow, fact: run_facts.TurnSeen | run_facts.TurnStopped, seen: Seen, at: datetime
+    spending: Spending, flow: Flow, fact: run_facts.TurnSeen | run_facts.TurnStopped, seen: Seen, time: datetime
 ) -> Spending:
     """What a turn used, in the account of the day and of all; `seen` knows runners' models. Before it is folded."""
     run = flow.run
@@ -140,7 +140,7 @@ def spent(
     tokens, cost = growth(run.turns, fact)
     if not tokens and not cost:
         return spending
-    return add(spending, fact.provider or provider_of(run, seen), tokens, cost, at)
+    return add(spending, fact.provider or provider_of(run, seen), tokens, cost, time)
 
 
 def budget(flow: Flow, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Flow:
@@ -150,10 +150,10 @@ def budget(flow: Flow, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Flo
     return replace(flow, counters=replace(flow.counters, marks=marked(flow.counters.marks, fact)))
 
 
-def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> Flow:
+def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, time: datetime) -> Flow:
     run = Run(
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
-        fact.timeout, seq, at, fact.reuse, fact.branch, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
+        fact.timeout, seq, time, fact.reuse, fact.branch, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
         tree_wanted="before" if fact.access == "write" or fact.branch else "no",
         watch=Watch(
             stall_after=fact.stall_after, tool_timeout=fact.tool_timeout, sign_after=fact.sign_after or NO_SIGN
@@ -172,72 +172,72 @@ def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> 
     if fact.attempt > 1 and (stamp is None or stamp.run != fact.run):
         # the stamp is to name this run: whoever adopts the issue counts on from it
         flow = replace(flow, target=Posture(seq, "work", fact.phase))
-    return replace(flow, code="", why=fact.why, since=at)
+    return replace(flow, code="", why=fact.why, since=time)
 
 
-def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
+def _sent(run: Run, fact: run_facts.PromptSent, seq: int, time: datetime) -> Run:
     prompt = replace(run.prompt, sent=True, instance=fact.instance, again=False)
     if run.ended:  # it was aborted while the prompt was on its way
         return replace(run, prompt=prompt, effect_seq=seq)
-    stall_due = at + run.watch.stall_after if run.watch.stall_after is not None else None
-    watch = replace(run.watch, probation="no", sign_due=at + run.watch.sign_after, stall_due=stall_due, doubted=False)
+    stall_due = time + run.watch.stall_after if run.watch.stall_after is not None else None
+    watch = replace(run.watch, probation="no", sign_due=time + run.watch.sign_after, stall_due=stall_due, doubted=False)
     run = replace(run, prompt=prompt, state="running", turn="", watch=watch, effect_seq=seq)
     if prompt.kind == "diagnose":
-        return replace(run, deadline=at + DIAGNOSIS)
-    return run if run.started else replace(run, started=at, deadline=at + run.timeout)
+        return replace(run, deadline=time + DIAGNOSIS)
+    return run if run.started else replace(run, started=time, deadline=time + run.timeout)
 
 
-def _begin_turn(flow: Flow, run: Run, fact: run_facts.TurnBegun, seq: int, at: datetime) -> Flow:
+def _begin_turn(flow: Flow, run: Run, fact: run_facts.TurnBegun, seq: int, time: datetime) -> Flow:
     same = run.prompt.n == fact.n
     return replace(flow, run=replace(run, prompt=replace(run.prompt, begun=True))) if same else flow
 
 
-def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, at: datetime) -> Flow:
+def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, time: datetime) -> Flow:
     if unfounded(flow, run, fact):
         return flow
     fresh = 0 if fact.as_of >= run.watch.fresh_after else run.watch.fresh_after
     began = fact.state == "incomplete" and run.turn != "incomplete"
-    run = _started(run, fact, at)
+    run = _started(run, fact, time)
     stop, watch = run.stop, replace(run.watch, fresh_after=fresh)
     if fact.starting and not (watch.probation == "suspect" and fresh == 0):
-        due = (watch.starting_since or at) + LONGEST_START
+        due = (watch.starting_since or time) + LONGEST_START
         stop, watch = False, replace(watch, sign_due=due, stall_due=None, probation="no")
     elif fact.state in ("running", "finished"):
         # a turn that runs behind an answered call to stop it began later: who stops it now is somebody else
         stopping = watch.stopping and (fact.state == "finished" or run.abort_unseen)
         stop, watch = False, replace(watch, sign_due=None, probation="no", stopping=stopping)
     elif began:  # it must look so in every read over 30 s, whatever was thought of it before
-        stop, watch = False, replace(watch, sign_due=at + NO_SIGN, probation="no")
+        stop, watch = False, replace(watch, sign_due=time + NO_SIGN, probation="no")
     elif watch.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
         stop, watch = True, replace(watch, probation="stop")
     if watch.doubted and fresh == 0 and fact.life is not None and fact.state == "running":
-        watch = replace(watch, doubted=False, stall_due=due_after(watch, fact.life, at))
+        watch = replace(watch, doubted=False, stall_due=due_after(watch, fact.life, time))
     run = replace(run, turn=fact.state, turn_instance=fact.instance, people=fact.people, stop=stop, watch=watch)
-    return replace(flow, run=_refusal(run, fact, at))
+    return replace(flow, run=_refusal(run, fact, time))
 
 
-def _started(run: Run, fact: run_facts.TurnSeen, at: datetime) -> Run:
+def _started(run: Run, fact: run_facts.TurnSeen, time: datetime) -> Run:
     """The process that answers the prompt starts, or has started: that is no time of the run's."""
     since = run.watch.starting_since
     if fact.starting:
-        return run if since is not None else with_watch(run, starting_since=at)
+        return run if since is not None else with_watch(run, starting_since=time)
     if since is None:
         return run
-    stall_due = at + run.watch.stall_after if run.watch.stall_after is not None else None
-    run = replace(run, deadline=run.deadline + (at - since) if run.deadline is not None else None)
-    return with_watch(run, starting_since=None, sign_due=at + run.watch.sign_after, stall_due=stall_due)
+    stall_due = time + run.watch.stall_after if run.watch.stall_after is not None else None
+    run = replace(run, deadline=run.deadline + (time - since) if run.deadline is not None else None)
+    return with_watch(run, starting_since=None, sign_due=time + run.watch.sign_after, stall_due=stall_due)
 
 
-def _refusal(run: Run, fact: run_facts.TurnSeen, at: datetime) -> Run:
+def _refusal(run: Run, fact: run_facts.TurnSeen, time: datetime) -> Run:
     """A provider's refusal, if there is one; while it is waited for in the turn, that is no time of the run's."""
     if fact.refused is None or fact.refused.attempt == run.refused:
         return run if fact.refused is not None else replace(run, refused=0)
-    wait = fact.refused.wait(at) if fact.state == "running" else None
+    wait = fact.refused.wait(time) if fact.state == "running" else None
     deadline = run.deadline + wait if run.deadline is not None and wait is not None else run.deadline
     return replace(run, refused=fact.refused.attempt, deadline=deadline)
 
 
-def _restart_prompt(run: Run, fact: _Again, at: datetime) -> Run:
+def _restart_prompt(run: Run, fact: _Again, time: datetime) -> Run:
     watch = replace(run.watch, probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
     watch = replace(watch, stopping=False, starting_since=None)
     run = replace(run, turn="", watch=watch)
@@ -257,15 +257,15 @@ def _restart_prompt(run: Run, fact: _Again, at: datetime) -> Run:
             prompt = replace(run.prompt, sent=False, begun=False, again=True)
             return replace(run, prompt=prompt, restarts=run.restarts + 1)
         case run_facts.PromptAbandoned():
-            prompt = replace(run.prompt, sent=False, begun=False, tries=run.prompt.tries + 1, stamp=at)
+            prompt = replace(run.prompt, sent=False, begun=False, tries=run.prompt.tries + 1, stamp=time)
             deadline = run.deadline
             if deadline is not None and run.prompt.stamp is not None and fact.sign_after is not None:
-                deadline += at - run.prompt.stamp  # no turn ran in that time
+                deadline += time - run.prompt.stamp  # no turn ran in that time
             watch = replace(watch, overdue=False, sign_after=fact.sign_after or NO_SIGN)
             return replace(run, prompt=prompt, deadline=deadline, watch=watch)
 
 
-def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetime) -> Flow:
+def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, time: datetime) -> Flow:
     avoid = fact.diagnosis is not None and fact.diagnosis.verdict == "change_agent"
     ending, denied = (fact.state, fact.why, fact.outcome, fact.error), run.asks.denied or ()
     report = Report(run.id, run.phase, run.agent, *ending, avoid, run.trace, denied)
@@ -278,7 +278,7 @@ def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetim
     models = tuple((dict(flow.models) | {run.phase: run.model}).items()) if run.model else flow.models
     reports = (*flow.reports, report)[-MAX_REPORTS:]
     over = (*flow.requests, *(pending.request.id for pending in run.asks.requests))[-MAX_REPORTS:]
-    flow = _doubted(flow, at) if fact.doubt else replace(flow, doubts=0, doubts_began=None)
+    flow = _doubted(flow, time) if fact.doubt else replace(flow, doubts=0, doubts_began=None)
     counters, word = flow.counters, fact.outcome.result_word if fact.outcome else None
     if not fact.counts:
         counters = replace(counters, cycle_runs=counters.cycle_runs - 1)
@@ -294,10 +294,10 @@ FOLDS: Folds = {
     run_facts.SessionOpened: of_run(_opened),
     run_facts.PromptPrepared: of_run(_prepared),
     run_facts.PromptSent: of_run(
-        lambda flow, run, fact, seq, at: replace(flow, run=_sent(run, fact, seq, at), resume=None)
+        lambda flow, run, fact, seq, time: replace(flow, run=_sent(run, fact, seq, time), resume=None)
     ),
-    run_facts.TurnSeen: of_run(lambda flow, run, fact, seq, at: _turn(*_counted(flow, run, fact), fact, at)),
-    run_facts.QuotaSeen: of_run(lambda flow, run, fact, seq, at: replace(flow, run=replace(run, quota=fact.quota))),
+    run_facts.TurnSeen: of_run(lambda flow, run, fact, seq, time: _turn(*_counted(flow, run, fact), fact, time)),
+    run_facts.QuotaSeen: of_run(lambda flow, run, fact, seq, time: replace(flow, run=replace(run, quota=fact.quota))),
     run_facts.TurnStopped: of_run(_turn_stopped),
     run_facts.TurnBegun: of_run(_begin_turn),
     **dict.fromkeys(get_args(_Again), of_run(_prompt_again)),

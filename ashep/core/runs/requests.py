@@ -359,31 +359,31 @@ INPUT = "input."
 """How the names of comments begin that put a request to a person."""
 
 
-def _open(flow: Flow, run: Run, fact: runs.RequestOpened, seq: int, at: datetime) -> Flow:
+def _open(flow: Flow, run: Run, fact: runs.RequestOpened, seq: int, time: datetime) -> Flow:
     return replace(flow, run=with_asks(run, requests=(*run.asks.requests, Pending(fact.request, seq))))
 
 
-def _unshown(flow: Flow, run: Run, fact: ReadRefused, seq: int, at: datetime) -> Flow:
+def _unshown(flow: Flow, run: Run, fact: ReadRefused, seq: int, time: datetime) -> Flow:
     fresh = 0 if fact.what == "turn" and fact.as_of >= run.watch.fresh_after else run.watch.fresh_after
     unshown = tuple(dict.fromkeys((*run.asks.unshown, fact.what)))
     return replace(flow, run=with_asks(with_watch(run, fresh_after=fresh), unshown=unshown))
 
 
-def _fold_input_wanted(flow: Flow, run: Run, fact: runs.InputWanted, seq: int, at: datetime) -> Flow:
-    run = with_asks(run, shown=fact.request, waits_since=run.asks.waits_since or at)
+def _fold_input_wanted(flow: Flow, run: Run, fact: runs.InputWanted, seq: int, time: datetime) -> Flow:
+    run = with_asks(run, shown=fact.request, waits_since=run.asks.waits_since or time)
     flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
-    return replace(flow, why=fact.why, since=at)
+    return replace(flow, why=fact.why, since=time)
 
 
 def _remove_request(
-    flow: Flow, run: Run, fact: runs.RequestGone | runs.RequestAnswered, seq: int, at: datetime
+    flow: Flow, run: Run, fact: runs.RequestGone | runs.RequestAnswered, seq: int, time: datetime
 ) -> Flow:
     left = tuple(pending for pending in run.asks.requests if pending.request.id != fact.request)
     known = (*flow.requests, fact.request)[-MAX_REPORTS:]
     return replace(flow, run=with_asks(run, requests=left), requests=known)
 
 
-def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: datetime) -> Flow:
+def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, time: datetime) -> Flow:
     def judged(pending: Pending) -> Pending:
         if pending.request.id != fact.request:
             return pending
@@ -401,21 +401,21 @@ def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: dateti
     return replace(flow, run=run, judged=flow.judged | {*fact.judged})
 
 
-def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, at: datetime) -> Flow:
+def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, time: datetime) -> Flow:
     """Nobody is waited for any more: the run's times go on where they stood, and what was to be said is over."""
-    waited = at - run.asks.waits_since if run.asks.waits_since is not None else timedelta()
+    waited = time - run.asks.waits_since if run.asks.waits_since is not None else timedelta()
     left = tuple(pending for pending in run.asks.requests if pending.verdict != "ask")
     over = (*flow.requests, *(one.request.id for one in run.asks.requests if one.verdict == "ask"))[-MAX_REPORTS:]
     watch = replace(
         run.watch, doubted=False, sign_due=run.watch.sign_due + waited if run.watch.sign_due else None,
-        stall_due=at + run.watch.stall_after if run.watch.stall_after is not None else None,
+        stall_due=time + run.watch.stall_after if run.watch.stall_after is not None else None,
     )  # fmt: skip
     asks = replace(run.asks, requests=left, shown="", waits_since=None)
     run = replace(run, asks=asks, watch=watch, deadline=run.deadline + waited if run.deadline else None)
     comments = tuple(comment for comment in flow.comments if not comment[0].startswith(INPUT))
     target = Posture(seq, "work", run.phase) if flow.target is not None and flow.target.input else flow.target
     flow = replace(idled(flow, waited), run=run, comments=comments, requests=over, target=target)
-    return replace(flow, why=fact.why, since=at)
+    return replace(flow, why=fact.why, since=time)
 
 
 RULES: IssueRules = {
@@ -426,7 +426,7 @@ RULES: IssueRules = {
 
 
 def _under_way(fold: Fold) -> Callable[[Flow, Any, int, datetime], Flow]:
-    return of_run(lambda flow, run, fact, seq, at: flow if run.ended else fold(flow, run, fact, seq, at))
+    return of_run(lambda flow, run, fact, seq, time: flow if run.ended else fold(flow, run, fact, seq, time))
 
 
 FOLDS: Folds = {

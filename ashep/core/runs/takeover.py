@@ -214,23 +214,23 @@ LEFT_AT_WORK = timedelta(hours=1)
 """What is at work in the session of a person who is done, or says no more, is waited for so long; then it is left."""
 
 
-def _read(flow: Flow, fact: SessionSeen, seq: int, at: datetime) -> Flow:
+def _read(flow: Flow, fact: SessionSeen, seq: int, time: datetime) -> Flow:
     if flow.takeover is None:
         return flow
     run = flow.run
     if run is not None and run.stop and fact.people and fact.session == run.session:
         # a turn that a person's message began is not stopped in place of ours, whose stop is not done
         run = replace(run, stop=False)
-    return replace(flow, takeover=_fold_session(flow.takeover, fact, at), run=run)
+    return replace(flow, takeover=_fold_session(flow.takeover, fact, time), run=run)
 
 
-def _ending(flow: Flow, fact: ReleaseWanted, seq: int, at: datetime) -> Flow:
-    due = at + LEFT_AT_WORK if flow.takeover and flow.takeover.session else None
+def _ending(flow: Flow, fact: ReleaseWanted, seq: int, time: datetime) -> Flow:
+    due = time + LEFT_AT_WORK if flow.takeover and flow.takeover.session else None
     takeover = replace(flow.takeover, ending=True, due=due, fresh_after=seq) if flow.takeover else None
     return _label_is_gone(replace(flow, takeover=takeover, why=fact.why))
 
 
-def _begin_takeover(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
+def _begin_takeover(flow: Flow, fact: SessionTaken, seq: int, time: datetime) -> Flow:
     run, target = flow.run, flow.target
     here = run if run is not None and run.session is not None and run.session == fact.session else None
     busy = here is not None and here.turn == "running"
@@ -244,18 +244,18 @@ def _begin_takeover(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> F
     elif takeover.label == "theirs":
         flow = _label_is_gone(flow)
         target = flow.target
-    takeover = replace(takeover, due=_due(takeover, at))
+    takeover = replace(takeover, due=_due(takeover, time))
     flow = replace(flow, takeover=takeover, resume=None, run=run, target=target, wanted=True)
-    return replace(flow, code="paused", held_by="", why=fact.why, since=at)
+    return replace(flow, code="paused", held_by="", why=fact.why, since=time)
 
 
-def _due(takeover: Takeover, at: datetime) -> datetime | None:
+def _due(takeover: Takeover, time: datetime) -> datetime | None:
     if takeover.session is None or takeover.cooldown is None or takeover.ending:
         return None
-    return at + takeover.cooldown + (LEFT_AT_WORK if takeover.busy else timedelta())
+    return time + takeover.cooldown + (LEFT_AT_WORK if takeover.busy else timedelta())
 
 
-def _fold_session(takeover: Takeover, fact: SessionSeen, at: datetime) -> Takeover:
+def _fold_session(takeover: Takeover, fact: SessionSeen, time: datetime) -> Takeover:
     if fact.session != takeover.session:
         return takeover
     fresh = 0 if fact.as_of >= takeover.fresh_after else takeover.fresh_after
@@ -263,8 +263,8 @@ def _fold_session(takeover: Takeover, fact: SessionSeen, at: datetime) -> Takeov
         return replace(takeover, fresh_after=fresh)
     seen = replace(takeover, people=fact.people, busy=fact.busy, fresh_after=fresh)
     if takeover.ending:
-        return replace(seen, due=takeover.due or (at + LEFT_AT_WORK if seen.busy else None))
-    return replace(seen, due=_due(seen, at))
+        return replace(seen, due=takeover.due or (time + LEFT_AT_WORK if seen.busy else None))
+    return replace(seen, due=_due(seen, time))
 
 
 def _label_is_gone(flow: Flow) -> Flow:
@@ -274,7 +274,7 @@ def _label_is_gone(flow: Flow) -> Flow:
     return replace(flow, written=written, target=target)
 
 
-def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow:
+def _released(flow: Flow, fact: SessionReleased, seq: int, time: datetime) -> Flow:
     takeover, run = flow.takeover, flow.run
     if run is not None and run.settled and run.before is not None:
         run = replace(run, tree_wanted="again")  # what the person changed meanwhile is the issue's
@@ -288,7 +288,7 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
     if takeover is not None and fact.leave:
         flow = replace(flow, sessions=tuple(session for session in flow.sessions if session[1] != takeover.session))
     flow = replace(flow, takeover=None, resume=resume, run=run, wanted=True)
-    return replace(flow, code=code, held_by="", why=fact.why, since=at)
+    return replace(flow, code=code, held_by="", why=fact.why, since=time)
 
 
 RULES: IssueRules = {SessionSeen: session_seen, SessionReleased: released}

@@ -33,13 +33,13 @@ class Files:
 NO_FILES = Files()
 
 
-def happened(files: Files, fact: Adopted | EditRefused | EditMended | DaemonStarted, at: datetime) -> Files:
+def happened(files: Files, fact: Adopted | EditRefused | EditMended | DaemonStarted, time: datetime) -> Files:
     """Fold an edit, or a start: no daemon starts with files that cannot be used."""
     match fact:
         case Adopted():
             return replace(files, prompts=fact.text)
         case EditRefused():
-            return replace(files, refused=Refused(fact.problems, fact.more, at))
+            return replace(files, refused=Refused(fact.problems, fact.more, time))
         case EditMended() | DaemonStarted():
             return replace(files, refused=None)
 

@@ -177,12 +177,12 @@ class Proof:
 
 
 def proof_of(
-    at: datetime, branch: str, commit: str, tree: str, criteria: str, results: tuple[CheckResult, ...]
+    time: datetime, branch: str, commit: str, tree: str, criteria: str, results: tuple[CheckResult, ...]
 ) -> Proof:
     """Sum up what checks found."""
     counted = summary_of(results)
     numbers = counted.passed, counted.failed, counted.skipped
-    return Proof(at, status_of(results), branch, commit, tree, criteria, *numbers, failing(results))
+    return Proof(time, status_of(results), branch, commit, tree, criteria, *numbers, failing(results))
 
 
 @dataclass(frozen=True, slots=True)

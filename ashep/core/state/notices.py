@@ -125,13 +125,13 @@ SERVERS: dict[type, Callable[[Any], tuple[str, str | None]]] = {
 _FOLDED = frozenset({*RECORDS, *SERVERS, DaemonStarted, DaemonStopped})
 
 
-def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, before: datetime) -> Notices:
+def folded(notices: Notices, body: Fact | Command, seq: int, time: datetime, before: datetime) -> Notices:
     """Fold one record; most change nothing. `before` is the time of the record before it."""
     kind = type(body)
     if kind not in _FOLDED:
         return notices
     if kind in SERVERS:
-        return _server(notices, *SERVERS[kind](body), at)
+        return _server(notices, *SERVERS[kind](body), time)
     match body:
         case DaemonStarted():
             old = notices.process
@@ -141,7 +141,7 @@ def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, befor
         case DaemonStopped():
             return replace(notices, process=None, lost="")
         case NoticeWanted():
-            return _add_notice(notices, body, seq, at)
+            return _add_notice(notices, body, seq, time)
         case QuietSeen():
             return replace(notices, quiet=body.until)
         case NoticesGathered():
@@ -160,7 +160,7 @@ def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, befor
             if route.open is None or route.open.key != body.key:
                 return notices
             if isinstance(body, NoticeFailed):
-                failed = replace(route, open=None, tries=route.tries + 1, error=body.error, since=route.since or at)
+                failed = replace(route, open=None, tries=route.tries + 1, error=body.error, since=route.since or time)
                 return _routed(notices, failed)
             ids = {notice.id for notice in route.open.notices}
             return _routed(_remove_target(notices, body.target, ids), Route(body.target))
@@ -168,17 +168,17 @@ def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, befor
             return notices
 
 
-def _server(notices: Notices, what: str, why: str | None, at: datetime) -> Notices:
+def _server(notices: Notices, what: str, why: str | None, time: datetime) -> Notices:
     known = notices.outage(what)
     if (known is None) == (why is None):
         return notices
     if why is None:
         return replace(notices, outages=tuple(outage for outage in notices.outages if outage is not known))
-    return replace(notices, outages=(*notices.outages, Absence(what, at, why)))
+    return replace(notices, outages=(*notices.outages, Absence(what, time, why)))
 
 
-def _add_notice(notices: Notices, fact: NoticeWanted, seq: int, at: datetime) -> Notices:
-    notice = Notice(seq, at, fact.event, fact.text, fact.issue, fact.about, fact.cause, fact.to)
+def _add_notice(notices: Notices, fact: NoticeWanted, seq: int, time: datetime) -> Notices:
+    notice = Notice(seq, time, fact.event, fact.text, fact.issue, fact.about, fact.cause, fact.to)
     if fact.event == "stopped_unexpectedly":
         notices = replace(notices, lost="")
     if fact.event == "provider_down":

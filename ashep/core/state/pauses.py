@@ -51,9 +51,9 @@ class Pause:
 Pauses = tuple[Pause, ...]
 
 
-def begin_pause(pauses: Pauses, fact: WorkPaused, at: datetime) -> Pauses:
+def begin_pause(pauses: Pauses, fact: WorkPaused, time: datetime) -> Pauses:
     """A pause began; it takes the place of the one before of its kind."""
-    fresh = Pause(fact.by, fact.why, at, fact.until, fact.provider, fact.window, fact.drain)
+    fresh = Pause(fact.by, fact.why, time, fact.until, fact.provider, fact.window, fact.drain)
     return (*(pause for pause in pauses if pause.key != fresh.key), fresh)
 
 

@@ -50,32 +50,32 @@ def outage_of(outages: Outages, provider: str) -> Outage | None:
     return next((outage for outage in outages if outage.provider == provider), None)
 
 
-def refused(outages: Outages, fact: ProviderRefused, at: datetime) -> Outages:
+def refused(outages: Outages, fact: ProviderRefused, time: datetime) -> Outages:
     """A provider takes nothing; what was known of that is replaced."""
     known = outage_of(outages, fact.provider)
-    since = known.since if known is not None and known.kind == fact.kind else at
+    since = known.since if known is not None and known.kind == fact.kind else time
     fresh = Outage(fact.provider, fact.kind, fact.why, since, fact.until, fact.refusals)
     return (*_drop_outage(outages, fact.provider), fresh)
 
 
-def recovered(outages: Outages, fact: ProviderRecovered, at: datetime) -> Outages:
+def recovered(outages: Outages, fact: ProviderRecovered, time: datetime) -> Outages:
     """A provider takes again what it is asked."""
     return _drop_outage(outages, fact.provider)
 
 
-def allow_trial(outages: Outages, provider: str, due: datetime, at: datetime) -> Outages:
+def allow_trial(outages: Outages, provider: str, due: datetime, time: datetime) -> Outages:
     """The time has come at which a provider may be tried."""
     return tuple(
-        _half_open(outage, at) if (outage.provider, outage.until) == (provider, due) else outage for outage in outages
+        _half_open(outage, time) if (outage.provider, outage.until) == (provider, due) else outage for outage in outages
     )
 
 
-def start_trial(outages: Outages, provider: str, at: datetime) -> Outages:
+def start_trial(outages: Outages, provider: str, time: datetime) -> Outages:
     """A provider that may be tried was sent a prompt."""
     known = outage_of(outages, provider)
     if known is None or known.tried_since is None:
         return outages
-    return (*_drop_outage(outages, provider), replace(known, proof_due=at + PROVEN, proof_after=0))
+    return (*_drop_outage(outages, provider), replace(known, proof_due=time + PROVEN, proof_after=0))
 
 
 def proven(outages: Outages, provider: str, due: datetime, seq: int) -> Outages:
@@ -88,14 +88,14 @@ def proven(outages: Outages, provider: str, due: datetime, seq: int) -> Outages:
     )
 
 
-def freed(outages: Outages, at: datetime, provider: str | None = None) -> Outages:
+def freed(outages: Outages, time: datetime, provider: str | None = None) -> Outages:
     """A person resumed: a provider may be tried at once; None: all of them."""
-    return tuple(_half_open(outage, at) if provider in (None, outage.provider) else outage for outage in outages)
+    return tuple(_half_open(outage, time) if provider in (None, outage.provider) else outage for outage in outages)
 
 
-def with_other_credentials(outages: Outages, at: datetime) -> Outages:
+def with_other_credentials(outages: Outages, time: datetime) -> Outages:
     """The credentials may be others: after another start, of ashep's or of the agent server's, or another file."""
-    return tuple(_half_open(outage, at) if outage.kind == "unauthorized" else outage for outage in outages)
+    return tuple(_half_open(outage, time) if outage.kind == "unauthorized" else outage for outage in outages)
 
 
 def dues(outages: Outages) -> list[tuple[str, datetime]]:
@@ -104,8 +104,8 @@ def dues(outages: Outages) -> list[tuple[str, datetime]]:
     return tries + [(f"{PROOF}:{outage.provider}", outage.proof_due) for outage in outages if outage.proof_due]
 
 
-def _half_open(outage: Outage, at: datetime) -> Outage:
-    half_open = replace(outage, tried_since=at, until=None, proof_due=at + PROVEN)
+def _half_open(outage: Outage, time: datetime) -> Outage:
+    half_open = replace(outage, tried_since=time, until=None, proof_due=time + PROVEN)
     return outage if outage.tried_since is not None else half_open
 
 
@@ -129,12 +129,14 @@ Quotas = tuple[KnownQuota, ...]
 """One for each runner, provider and login, in the order in which they were seen first."""
 
 
-def quota_seen(quotas: Quotas, fact: QuotaSeen, at: datetime) -> Quotas:
+def quota_seen(quotas: Quotas, fact: QuotaSeen, time: datetime) -> Quotas:
     """Fold what a run shows. A window that it does not mention stays as it was known, until that begins again."""
     known = next((entry for entry in quotas if _key(entry) == _key(fact)), None)
-    windows = {window.name: window for window in known.quota.windows if window.resets > at} if known is not None else {}
+    windows = (
+        {window.name: window for window in known.quota.windows if window.resets > time} if known is not None else {}
+    )
     windows |= {window.name: window for window in fact.quota.windows}
-    entry = KnownQuota(fact.runner, dataclasses.replace(fact.quota, windows=tuple(windows.values())), at)
+    entry = KnownQuota(fact.runner, dataclasses.replace(fact.quota, windows=tuple(windows.values())), time)
     return tuple(entry if other is known else other for other in quotas) if known is not None else (*quotas, entry)
 
 

@@ -103,18 +103,18 @@ def reset_servers(servers: Servers) -> Servers:
     return servers
 
 
-def update_server(server: Server, fact: RunnerSeen, at: datetime) -> Server:
+def update_server(server: Server, fact: RunnerSeen, time: datetime) -> Server:
     """The server was looked at."""
     if fact.state != "up":
-        return replace(server, away=server.away or at)
+        return replace(server, away=server.away or time)
     server = replace(
-        server, away=None, back=at if fact.times else None, times=fact.times, version=fact.detail or server.version
+        server, away=None, back=time if fact.times else None, times=fact.times, version=fact.detail or server.version
     )
     if fact.instance == server.instance:
         return server
-    server = replace(server, instance=fact.instance, since=at, used=0, over=0)
+    server = replace(server, instance=fact.instance, since=time, used=0, over=0)
     other = server.recycling is not None and server.recycling.instance != fact.instance
-    return _rested(server, at) if other else server
+    return _rested(server, time) if other else server
 
 
 def flapped(server: Server) -> int:
@@ -129,7 +129,7 @@ def steadied(times: int) -> timedelta:
     return min(timedelta(seconds=2 ** min(times - 1, 10)), STEADY) if times else timedelta()
 
 
-def happened(servers: Servers, fact: ServerFact, at: datetime) -> Servers:
+def happened(servers: Servers, fact: ServerFact, time: datetime) -> Servers:
     """Fold a fact about a server."""
     runner = fact.runner or OPENCODE
     server = get_server(servers, runner)
@@ -138,13 +138,13 @@ def happened(servers: Servers, fact: ServerFact, at: datetime) -> Servers:
             server = replace(server, instance="")
         case ServerEnded() if fact.instance == server.instance:
             ended = replace(server, instance="")
-            server = ended if server.recycling is None else _rested(ended, at)
+            server = ended if server.recycling is None else _rested(ended, time)
         case ServerEnded():
             pass
         case ServerMemorySeen():
             server = replace(server, used=fact.used, over=times_over(fact.used, fact.limit))
         case ServerRestartPlanned():
-            server = replace(server, failures=fact.failures, start_after=fact.due if fact.due > at else None)
+            server = replace(server, failures=fact.failures, start_after=fact.due if fact.due > time else None)
         case RecycleWanted():
             server = replace(server, recycling=Recycling(fact.instance, fact.until, fact.at_once, fact.why))
     return servers.insert(runner, server)
@@ -155,18 +155,18 @@ def times_over(used: int, limit: int) -> int:
     return min(used // max(limit, 1), MOST)
 
 
-def expire_timer(servers: Servers, name: str, runner: str, due: datetime, at: datetime) -> Servers:
+def expire_timer(servers: Servers, name: str, runner: str, due: datetime, time: datetime) -> Servers:
     """One of a runner's times has come."""
     runner = runner or OPENCODE
     server = get_server(servers, runner)
     if name == RESTART:
         return servers.insert(runner, replace(server, start_after=None)) if server.start_after == due else servers
     rests = server.recycling is not None and server.recycling.until == due
-    return servers.insert(runner, _rested(server, at)) if rests else servers
+    return servers.insert(runner, _rested(server, time)) if rests else servers
 
 
-def _rested(server: Server, at: datetime) -> Server:
-    return replace(server, recycling=None, recycled=at)
+def _rested(server: Server, time: datetime) -> Server:
+    return replace(server, recycling=None, recycled=time)
 
 
 def dues(servers: Servers) -> Iterator[tuple[str, datetime]]:
@@ -187,25 +187,25 @@ def jumped(servers: Servers, gap: timedelta) -> Servers:
     return servers
 
 
-def absence(server: Server, fact: RunnerSeen, at: datetime) -> timedelta:
+def absence(server: Server, fact: RunnerSeen, time: datetime) -> timedelta:
     """For how long nobody could reach the server that answers again."""
-    return at - server.away if fact.state == "up" and server.away is not None else timedelta()
+    return time - server.away if fact.state == "up" and server.away is not None else timedelta()
 
 
-def returned(flow: Flow, gap: timedelta, at: datetime) -> Flow:
+def returned(flow: Flow, gap: timedelta, time: datetime) -> Flow:
     """The server was away for so long: that is no time of the run's, nor working time of the cycle."""
     before = flow.counters
     flow = shifted(flow, gap)
     if before.cycle_began is not None:
-        thought = before.thought + min(flow.counters.thought - before.thought, at - before.cycle_began)
+        thought = before.thought + min(flow.counters.thought - before.thought, time - before.cycle_began)
         flow = replace(flow, counters=replace(flow.counters, thought=thought))
     run = flow.run
     if run is None or run.ended:
         return flow
-    if run.watch.overdue and run.deadline is not None and run.deadline > at:
+    if run.watch.overdue and run.deadline is not None and run.deadline > time:
         run = with_watch(run, overdue=False)
     if run.watch.probation in ("suspect", "stop"):  # the doubt begins when the server answers again
-        run = with_watch(replace(run, stop=False), probation="no", sign_due=at + run.watch.sign_after)
+        run = with_watch(replace(run, stop=False), probation="no", sign_due=time + run.watch.sign_after)
     return replace(flow, run=run)
 
 

@@ -61,20 +61,20 @@ TIMER = "budget"
 """The timer of no issue: there is budget again."""
 
 
-def day_of(at: datetime) -> str:
+def day_of(time: datetime) -> str:
     """Name the day (UTC) of a time."""
-    return at.astimezone(UTC).date().isoformat()
+    return time.astimezone(UTC).date().isoformat()
 
 
-def day_ends(at: datetime) -> datetime:
+def day_ends(time: datetime) -> datetime:
     """When the day (UTC) of a time is over."""
-    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return time.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
 
 
-def add(spending: Spending, provider: str, tokens: int, cost: float, at: datetime) -> Spending:
+def add(spending: Spending, provider: str, tokens: int, cost: float, time: datetime) -> Spending:
     """Count what a turn was seen to have used beyond what was known of it."""
-    if spending.day != day_of(at):
-        spending = replace(spending, day=day_of(at), providers=())
+    if spending.day != day_of(time):
+        spending = replace(spending, day=day_of(time), providers=())
     before = next((entry for entry in spending.providers if entry[0] == provider), (provider, 0, 0.0))
     others = tuple(entry for entry in spending.providers if entry[0] != provider)
     entry = (provider, before[1] + tokens, round(before[2] + cost, 9))
@@ -83,9 +83,9 @@ def add(spending: Spending, provider: str, tokens: int, cost: float, at: datetim
     )
 
 
-def drop_expired(spending: Spending, at: datetime) -> Spending:
+def drop_expired(spending: Spending, time: datetime) -> Spending:
     """Forget limits whose time is over. Only a timer does: it is what tells the rules that there is budget again."""
-    return replace(spending, marks=tuple(mark for mark in spending.marks if mark.until is None or mark.until > at))
+    return replace(spending, marks=tuple(mark for mark in spending.marks if mark.until is None or mark.until > time))
 
 
 def next_budget(spending: Spending) -> datetime | None:
@@ -106,36 +106,36 @@ def noted(spending: Spending, fact: BudgetWarned | BudgetReached | WriteDelayed)
     return spending if isinstance(fact, WriteDelayed) else replace(spending, marks=marked(spending.marks, fact))
 
 
-def started(spending: Spending, at: datetime) -> Spending:
+def started(spending: Spending, time: datetime) -> Spending:
     """Count the start of a run."""
-    minute = at.replace(second=0, microsecond=0)
-    return replace(spending, runs=_counted(spending.runs, minute, at, RUN_COUNTS))
+    minute = time.replace(second=0, microsecond=0)
+    return replace(spending, runs=_counted(spending.runs, minute, time, RUN_COUNTS))
 
 
-def wrote(spending: Spending, at: datetime) -> Spending:
+def wrote(spending: Spending, time: datetime) -> Spending:
     """Count a write to the tracker."""
-    return replace(spending, writes=_counted(spending.writes, at.replace(microsecond=0), at, WRITE_COUNTS))
+    return replace(spending, writes=_counted(spending.writes, time.replace(microsecond=0), time, WRITE_COUNTS))
 
 
-def _counted(moments: Moments, moment: datetime, at: datetime, span: timedelta) -> Moments:
-    kept = tuple(one for one in moments if one[0] + span > at and one[0] != moment)
+def _counted(moments: Moments, moment: datetime, time: datetime, span: timedelta) -> Moments:
+    kept = tuple(one for one in moments if one[0] + span > time and one[0] != moment)
     return (*kept, (moment, 1 + sum(count for one, count in moments if one == moment)))
 
 
-def sum_counting(moments: Moments, span: timedelta, at: datetime) -> int:
+def sum_counting(moments: Moments, span: timedelta, time: datetime) -> int:
     """Sum up what still counts; `span`: for how long it does."""
-    return sum(count for moment, count in moments if moment + span > at)
+    return sum(count for moment, count in moments if moment + span > time)
 
 
-def frees(moments: Moments, span: timedelta, at: datetime, limit: int) -> datetime:
+def frees(moments: Moments, span: timedelta, time: datetime, limit: int) -> datetime:
     """When fewer than `limit` of these count, if none is added; `span`: for how long one does."""
-    ends = (moment + span for moment, _ in moments if moment + span > at)
+    ends = (moment + span for moment, _ in moments if moment + span > time)
     return next(end for end in ends if sum_counting(moments, span, end) < limit)
 
 
-def used_today(spending: Spending, at: datetime, provider: str | None = None) -> tuple[int, float]:
+def used_today(spending: Spending, time: datetime, provider: str | None = None) -> tuple[int, float]:
     """Tokens and cost of the day, of a provider or of all of them."""
-    if spending.day != day_of(at):
+    if spending.day != day_of(time):
         return 0, 0.0
     entries = [entry for entry in spending.providers if provider in (None, entry[0])]
     return sum(entry[1] for entry in entries), round(sum(entry[2] for entry in entries), 9)

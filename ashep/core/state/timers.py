@@ -42,12 +42,12 @@ def split_timer(key: str) -> tuple[str, str]:
     return name, issue
 
 
-def expire_timer(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
+def expire_timer(flow: Flow, name: str, seq: int, time: datetime) -> Flow:
     """A wait of this flow is over."""
     run = flow.run
     match name, run:
         case "question", _ if flow.question is not None:
-            return idled(flow, at - flow.question.asked)
+            return idled(flow, time - flow.question.asked)
         case "wait", _:
             return replace(flow, not_before=None)
         case "effect", _:
