@@ -90,7 +90,7 @@ class Devices:
             for device in devices
         ]
 
-    def who(self, of: str, *, asks: bool = True) -> Device | None:
+    def find_device(self, of: str, *, asks: bool = True) -> Device | None:
         """Give the device whose token has this hash; `asks`: it is there, and so is known for another while."""
         found = self._known.get(of)
         if found is None or not self._lives(found):

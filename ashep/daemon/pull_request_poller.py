@@ -76,10 +76,10 @@ class PullWatch:
                 raise
             seen = PullRequestSeen(flow.issue.id, pull.number, as_of, "gone")
         else:
-            seen = await self._seen(flow.issue.id, pull, found, as_of)
+            seen = await self._build_fact(flow.issue.id, pull, found, as_of)
         self._shepherd.tell(partial(pull_read, seen=seen))
 
-    async def _seen(self, issue: str, pull: Pull, found: PullState, as_of: int) -> PullRequestSeen:
+    async def _build_fact(self, issue: str, pull: Pull, found: PullState, as_of: int) -> PullRequestSeen:
         fresh = [one for one in found.said if one.id not in pull.heard]
         text = words(pull.url, found, fresh)
         log = await self._blobs.keep(text) if fresh or found.failing else ""

@@ -64,7 +64,7 @@ class Reload:
     async def _on_signal(self) -> None:
         with anyio.open_signal_receiver(signal.SIGHUP) as signals:
             async for _ in signals:
-                await self.again()
+                await self.reload_files()
 
     async def _on_change(self) -> None:
         while True:
@@ -98,12 +98,12 @@ class Reload:
         seen = False
         async for changes in watch:
             if changes or not seen:
-                await self.again()
+                await self.reload_files()
                 seen = True
                 if await anyio.to_thread.run_sync(self._folders) != folders:
                     return
 
-    async def again(self) -> None:
+    async def reload_files(self) -> None:
         """Read the files, and adopt what differs; a mistake is told once, and what was good stays in force."""
         try:
             files = await anyio.to_thread.run_sync(prompt_files.read, self._folder)

@@ -129,7 +129,7 @@ def last_header(folder: Path) -> Position:
     return begin
 
 
-def begun(folder: Path) -> JournalBegun | None:
+def read_first_record(folder: Path) -> JournalBegun | None:
     """Read the journal's first record, as what stands for the pruned part has it; None: it is still to be written."""
     record = _base(folder)
     if record is not None:

@@ -198,7 +198,7 @@ def view(brief: Brief) -> dict[str, object]:
         "stat": Foreign(brief.changes.stat, 16_000),
         "left_over": _lines(brief.changes.left_over, str),
         "diff": Foreign(brief.changes.diff if brief.judges else "", 64_000, rest="read the files that are named"),
-        **_found(brief.found),
+        **_view_findings(brief.found),
         "comments": comments,
         "comments_left_out": older,
         "wrong": Foreign(brief.wrong or "", 2_000),
@@ -208,7 +208,7 @@ def view(brief: Brief) -> dict[str, object]:
     }
 
 
-def _found(found: WorkFindings) -> dict[str, object]:
+def _view_findings(found: WorkFindings) -> dict[str, object]:
     flaw, evidence = found.flaw, found.evidence
     checks = [] if evidence is None else [*map(_check, evidence.results)]
     if evidence is not None and not evidence.changed:

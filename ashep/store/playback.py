@@ -44,7 +44,7 @@ class PastView(NamedTuple):
 
 
 @contextmanager
-def then(
+def open_past(
     state: Path,
     moment: datetime,
     issue: str | None = None,
@@ -61,12 +61,12 @@ def then(
     with checkpoints.opened(state) as database:
         known = checkpoints.places(database, state) if database is not None else []
         try:
-            found = _stood(state, number(moment), issue, database, known, most, keeper, tell)
+            found = _fold_until(state, number(moment), issue, database, known, most, keeper, tell)
         except (sqlite3.Error, ValueError, TypeError, zlib.error):
             if keeper is not None:
                 keeper.forget()
             known = list[Checkpoint]()
-            found = _stood(state, number(moment), issue, None, known, most, None, tell)
+            found = _fold_until(state, number(moment), issue, None, known, most, None, tell)
         begins = known[0].at if known else checkpoints.origin(state / "journal")[1].at
         if not isinstance(found, Stood):
             yield PastView(None, begins, found)
@@ -75,7 +75,7 @@ def then(
             yield PastView(found, begins)
 
 
-def _stood(
+def _fold_until(
     state: Path,
     moment: int,
     issue: str | None,

@@ -8,7 +8,7 @@ from ashep.views import json_types, lists, policies, policy_graph, status
 from ashep.views.times import local, stamp
 
 
-def told(
+def describe_moment(
     then: PastView, moment: datetime, drawn: policies.PastPolicyGraphs, issue: str | None = None
 ) -> json_types.ThenJson:
     """Tell a moment; `counts` are null where it cannot be told, or not yet (`ready`)."""
@@ -28,7 +28,7 @@ def told(
             {"seq": seq, **policies.counted(graph, policy_graph.stands(database, name), None)}
             for name, graph in drawn.all(world).items()
         ],
-        "issue": status.shown(database, issue) if issue is not None else None,
+        "issue": status.read_issue(database, issue) if issue is not None else None,
     }  # fmt: skip
 
 

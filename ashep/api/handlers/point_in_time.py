@@ -41,7 +41,7 @@ async def keep(of: QueryHandlers) -> None:
         keeper.close()
 
 
-async def then(of: QueryHandlers, which: WhichMoment) -> ThenJson:
+async def read_moment(of: QueryHandlers, which: WhichMoment) -> ThenJson:
     """Tell how everything stood at a moment, one at a time. Raises `InvalidQuery`."""
     now = of.now()
     try:
@@ -50,8 +50,8 @@ async def then(of: QueryHandlers, which: WhichMoment) -> ThenJson:
         raise InvalidQuery("at: give a time (03:00), a span (12h), a date (2026-01-31) or both") from error
 
     def look() -> ThenJson:
-        with playback.then(of.state, moment, which.issue, most=playback.FOLDED, keeper=of.keeper) as found:
-            return views.told(found, moment, of.recalled, which.issue)
+        with playback.open_past(of.state, moment, which.issue, most=playback.FOLDED, keeper=of.keeper) as found:
+            return views.describe_moment(found, moment, of.recalled, which.issue)
 
     async with of.folds:
         return await to_thread.run_sync(look)

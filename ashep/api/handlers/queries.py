@@ -122,7 +122,9 @@ class QueryHandlers:
             names += await to_thread.run_sync(self._policy_names.all)
 
         def look(seen: ReadModel) -> page.Now:
-            now = status.now(seen.database, {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)})
+            now = status.build_dashboard(
+                seen.database, {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)}
+            )
             daemon: DaemonJson = {
                 "pid": None, "since": None, "version": None, "behind": False, "ended": None, "why": None,
                 "servers": None, **now["daemon"],
@@ -148,8 +150,8 @@ class QueryHandlers:
         """Why an issue is where it is. Raises `NotFound`."""
 
         def look(seen: ReadModel) -> page.IssueStory | None:
-            story = issue_story.why(seen.database, issue, self._blob)
-            entry = status.shown(seen.database, issue)
+            story = issue_story.tell_story(seen.database, issue, self._blob)
+            entry = status.read_issue(seen.database, issue)
             if story is None or entry is None or seen.database is None:
                 return None
             query = "SELECT count(*) AS runs, coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost), 0.0) AS cost"
@@ -272,7 +274,7 @@ class QueryHandlers:
         def look(seen: ReadModel) -> json_types.PolicyJson | None:
             known = self._policies.all().get(name)
             with self._draws:
-                went = self._taken.of(seen.database, name)
+                went = self._taken.count_edges(seen.database, name)
             return known and {
                 "seq": lists.seq(seen.database),
                 **policies.counted(known, policy_graph.stands(seen.database, name), went),

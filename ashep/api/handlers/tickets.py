@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
-from ashep.actions.verify import CheckReport, Outputs, of, read_annotated, seen, verify, where
+from ashep.actions.verify import CheckReport, Outputs, name_criteria, read_annotated, read_checks, read_issue, verify
 from ashep.api.handlers import ticket_history as history
 from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.schemas import verification
@@ -104,8 +104,8 @@ class Tickets:
         tracker do.
         """
         with alone(self._running, issue, f"{issue} is being verified already: ask for its status"):
-            found = await seen(self.tracker, issue)
-            criteria = await apart(partial(of, found, self.types), self.compiled, found.text.acceptance)
+            found = await read_issue(self.tracker, issue)
+            criteria = await apart(partial(read_checks, found, self.types), self.compiled, found.text.acceptance)
             candidate = await self.places.candidate(repository, branch or branch_for(found.issue, self.labels))
             with self._until_the_end():
                 async with self._turns:
@@ -113,7 +113,7 @@ class Tickets:
                 before = await read_annotated(self.annotations, issue)  # as it stood a moment ago
                 log = history.added(before.metadata, verified, self.now())
                 await self.annotations.annotate(verified.issue, log)
-                return self._told(verified)
+                return self._build_answer(verified)
         raise Ending(f"the service ends: {issue} was not verified")
 
     @contextmanager
@@ -127,7 +127,7 @@ class Tickets:
             finally:
                 self._scopes.discard(scope)
 
-    def _told(self, verified: CheckReport) -> verification.VerificationAnswer:
+    def _build_answer(self, verified: CheckReport) -> verification.VerificationAnswer:
         told = verified.as_json(self.outputs)
         return verification.VerificationAnswer(
             ticket_id=verified.issue,
@@ -152,7 +152,7 @@ class Tickets:
 
     async def ticket(self, issue: str) -> verification.TicketAnswer:
         """Show an issue and its checks; raises `NoSuchIssue`."""
-        shown, found = await seen(self.tracker, issue), await read_annotated(self.annotations, issue)
+        shown, found = await read_issue(self.tracker, issue), await read_annotated(self.annotations, issue)
         return await self._ticket(shown, found)
 
     async def listed(self, status: str | None) -> verification.TicketsAnswer:
@@ -189,7 +189,7 @@ class Tickets:
         found = await read_annotated(self.annotations, issue)
         if found.metadata.get(REQUEST) != mark:
             raise KeyTaken(f"Idempotency-Key: it was given before, with another request, which made {issue}")
-        return await self._ticket(await seen(self.tracker, issue), found)
+        return await self._ticket(await read_issue(self.tracker, issue), found)
 
     async def _acceptance(self, criteria: str | verification.Checks, former: str = "", place: str = CRITERIA) -> str:
         """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`.
@@ -209,13 +209,15 @@ class Tickets:
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `NoSuchIssue`.
         """
         former, criteria = (await read_annotated(self.annotations, issue)).acceptance, edit.acceptance_criteria
-        acceptance = None if criteria is None else await self._acceptance(criteria, former, where(issue))
+        acceptance = None if criteria is None else await self._acceptance(criteria, former, name_criteria(issue))
         words = IssuePatch(edit.title, edit.description, edit.priority, acceptance)
         await self.annotations.rewrite(issue, words)
         return await self.ticket(issue)
 
     async def _reading(self, issue: str, acceptance: str) -> ParsedCriteria:
-        return await apart(partial(examine, clean(acceptance), where(issue), self.types), self.compiled, acceptance)
+        return await apart(
+            partial(examine, clean(acceptance), name_criteria(issue), self.types), self.compiled, acceptance
+        )
 
     async def _standing(
         self, issue: str, found: AnnotatedIssue, reading: ParsedCriteria | None = None
