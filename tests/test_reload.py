@@ -272,7 +272,7 @@ class Counting(Reload):
         super().__init__(folder, cast("Any", None), print)
         self.read = 0
 
-    async def again(self) -> None:
+    async def reload_files(self) -> None:
         self.read += 1
 
     async def reads(self, count: int) -> None:

@@ -167,11 +167,6 @@ class Journal:
         except OSError:
             return 2 * disk_limits.LOW_DISK  # whoever writes next will be told what is wrong
 
-    def read(self) -> Iterator[records.Entry]:
-        """Give every durable entry, in order; raises `JournalDamaged`. Blocks."""
-        for batch in self.batches():
-            yield from batch.entries
-
     def batches(self, after: tuple[str, int, int, str] = START) -> Iterator[ReadBatch]:
         """Give the durable batches behind a position that the journal `holds`; raises `JournalDamaged`. Blocks."""
         return batches(self.folder, Position(*after))
