@@ -23,7 +23,7 @@ from ashep.adapters.git.workspaces.clones import GROUND, Clones, place_at
 from ashep.adapters.git.workspaces.git_config import CONFIG
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.adapters.git.workspaces.router import GitWorkspaces
-from ashep.adapters.git.workspaces.setup_steps import Inside as Enter
+from ashep.adapters.git.workspaces.setup_steps import Inside
 from ashep.adapters.git.workspaces.shared_objects import LENDER
 from ashep.adapters.runners.opencode import OpencodeRunner
 from ashep.adapters.runners.opencode.environment import passed
@@ -157,7 +157,7 @@ def checkup_of(
     return GitCheckup(project, spaces, remote=remote, redaction=redaction, writes=writes)
 
 
-async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
+async def _enter(project: Path, settings: Settings, place: Path) -> Inside | None:
     """Give what runs a program where the agents of a place run."""
     inside = await inside_of(project, settings, place, whole=True)
     return inside.run if inside is not None else None

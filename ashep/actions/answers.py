@@ -237,11 +237,11 @@ async def find_answers(tracker: Tracker, settings: Settings, asking: Collection[
     marks = {labels.approved, labels.changes_requested, labels.needs_input}
     marked = [entry for entry in look.issues if entry.issue.id in asking and not marks.isdisjoint(entry.issue.labels)]
     for entry in marked[:MOST]:
-        words = labels.needs_input in entry.issue.labels
-        seen = await tracker.issue(entry.issue.id) if words else entry
-        answers = (
-            () if seen is None else _answering_words(seen) if words else await _list_answers(tracker, labels, seen)
-        )
+        if labels.needs_input in entry.issue.labels:
+            seen = await tracker.issue(entry.issue.id)
+            answers = () if seen is None else _answering_words(seen)
+        else:
+            answers = await _list_answers(tracker, labels, entry)
         counting = [answer for answer in answers if settings.people is None or settings.people.names(answer.by)]
         if counting:
             newest[entry.issue.id] = counting[-1]

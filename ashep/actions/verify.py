@@ -198,11 +198,10 @@ async def read_annotated(annotations: Annotations, issue: str) -> AnnotatedIssue
 def read_checks(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
     """Read the checks of an issue. Raises `ConfigErrors` where they are wrong, `NoChecks` where there are none."""
     issue = found.issue.id
-    criteria = read_criteria(found.text.acceptance, name_criteria(issue), known, wrong)
+    name = name_criteria(issue)
+    criteria = read_criteria(found.text.acceptance, name, known, wrong)
     if criteria is None:
-        raise NoChecks(
-            f"the {name_criteria(issue)} hold no block of checks (`ashep criteria {issue} --set FILE` puts one)"
-        )
+        raise NoChecks(f"the {name} hold no block of checks (`ashep criteria {issue} --set FILE` puts one)")
     return criteria
 
 

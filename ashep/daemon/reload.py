@@ -21,11 +21,11 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.daemon import adopted, adopted_templates
 from ashep.daemon.shepherd import Shepherd
-from ashep.prompt import user_files as prompt_files
+from ashep.prompt import user_files
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 
-FOLDERS = (POLICIES, prompt_files.PROMPTS)
+FOLDERS = (POLICIES, user_files.PROMPTS)
 """What lies in these counts, too."""
 
 KEPT = 10
@@ -106,7 +106,7 @@ class Reload:
     async def reload_files(self) -> None:
         """Read the files, and adopt what differs; a mistake is told once, and what was good stays in force."""
         try:
-            files = await anyio.to_thread.run_sync(prompt_files.read, self._folder)
+            files = await anyio.to_thread.run_sync(user_files.read, self._folder)
         except ConfigErrors as errors:
             self._refuse([str(error) for error in errors.errors])
             return

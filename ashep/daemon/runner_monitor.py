@@ -281,9 +281,9 @@ class Monitor:
 
     def _sent_at(self, run: Run, now: float) -> float:
         """When its prompt went out; where that was long ago, or is not known, it is due."""
-        age = (
-            (self._shepherd.get_time() - run.started).total_seconds() if run.started and run.prompt.n == 1 else math.inf
-        )
+        if run.started is None or run.prompt.n != 1:
+            return -math.inf
+        age = (self._shepherd.get_time() - run.started).total_seconds()
         return now - max(age, 0.0) if age < self._every else -math.inf
 
     def _report_outage(self, error: RunnerError) -> None:

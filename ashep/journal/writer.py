@@ -95,9 +95,8 @@ class Journal:
             scan = Scan(folder, _vouched(state) or last_header(folder), hashing=True)
             for _ in scan.records():
                 pass
-            journal = cls(
-                folder, _prepare(folder, scan, at), read_first_record(folder), aside, cut=scan.torn, sizes=sizes
-            )
+            tail, first = _prepare(folder, scan, at), read_first_record(folder)
+            journal = cls(folder, tail, first, aside, cut=scan.torn, sizes=sizes)
         except OSError as error:
             raise DiskFailed(f"the journal in {folder} cannot be opened: {error}. Nothing was acted on.") from error
         journal.unchecked = wait

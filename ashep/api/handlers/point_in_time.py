@@ -8,8 +8,7 @@ from ashep.api.schemas import page
 from ashep.api.schemas.verification import Given, TicketId
 from ashep.store import playback
 from ashep.store.checkpoints import CheckpointWriter
-from ashep.views import point_in_time as views
-from ashep.views import times
+from ashep.views import point_in_time, times
 from ashep.views.json_types import ThenJson
 
 SLICE = 0.04
@@ -51,7 +50,7 @@ async def read_moment(of: QueryHandlers, which: WhichMoment) -> ThenJson:
 
     def look() -> ThenJson:
         with playback.open_past(of.state, moment, which.issue, most=playback.FOLDED, keeper=of.keeper) as found:
-            return views.describe_moment(found, moment, of.recalled, which.issue)
+            return point_in_time.describe_moment(found, moment, of.recalled, which.issue)
 
     async with of.folds:
         return await to_thread.run_sync(look)

@@ -24,7 +24,7 @@ from ashep.journal.lock import holder
 from ashep.redaction import Redaction
 from ashep.store.checkpoints import CheckpointWriter
 from ashep.store.read_model import ReadModel, daemon_of, disk_of, open_read_model, servers_of
-from ashep.store.row_types import DaemonJson
+from ashep.store.row_types import DaemonJson, ProcessJson
 from ashep.store.sqlite_reader import is_behind
 from ashep.views import (
     edge_counts,
@@ -34,11 +34,11 @@ from ashep.views import (
     policies,
     policy_graph,
     report,
+    runs,
     status,
     times,
     usage,
 )
-from ashep.views import runs as attempts
 
 AT_ONCE = 4
 """Reads at one time; others wait."""
@@ -122,9 +122,8 @@ class QueryHandlers:
             names += await to_thread.run_sync(self._policy_names.all)
 
         def look(seen: ReadModel) -> page.Now:
-            now = status.build_dashboard(
-                seen.database, {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)}
-            )
+            process: ProcessJson = {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)}
+            now = status.build_dashboard(seen.database, process)
             daemon: DaemonJson = {
                 "pid": None, "since": None, "version": None, "behind": False, "ended": None, "why": None,
                 "servers": None, **now["daemon"],
@@ -182,7 +181,7 @@ class QueryHandlers:
         """Everything that is known of a run. Raises `NotFound`."""
 
         def look(seen: ReadModel) -> page.Run | None:
-            told = attempts.show(seen.database, run, str)
+            told = runs.show(seen.database, run, str)
             if told is None:
                 return None
             return {
@@ -205,7 +204,7 @@ class QueryHandlers:
         """The text of a prompt of a run, or of the answer to it, without secrets. Raises `NotFound`."""
 
         def look(seen: ReadModel) -> page.Words:
-            told = attempts.show(seen.database, run, str)
+            told = runs.show(seen.database, run, str)
             texts = {
                 "prompts": [(prompt["n"], prompt["blob"]) for prompt in told["prompts"]],
                 "turns": [(turn["n"], turn["answer"]) for turn in told["turns"]],
@@ -220,7 +219,7 @@ class QueryHandlers:
         return await self.read(look)
 
     def _blob(self, name: str) -> str | None:
-        return attempts.blob(self.state, name)
+        return runs.blob(self.state, name)
 
     async def timeline(self) -> json_types.TimelineJson:
         """Every run, as columns; made once for all who ask, until something changes."""

@@ -84,9 +84,8 @@ class PullEffects:
         async with self._making:
             if self._pulls.possible and not self._pulls.is_of(wanted):
                 await self.aclose()
-                return await anyio.to_thread.run_sync(
-                    self._pulls.get_part, wanted
-                )  # its certificates are read from files
+                # its certificates are read from files
+                return await anyio.to_thread.run_sync(self._pulls.get_part, wanted)
             return self._pulls.get_part(wanted)
 
 

@@ -63,10 +63,8 @@ class TreeEffects:
 
     async def seal(self, command: SealTree, settings: Settings) -> TreeSealed:
         """Seal a branch, and amend it; otherwise as `execute`."""
-        own, words = (
-            self._own.get_part(settings),
-            (command.branch, command.run, f"{command.issue}: what {command.run} left"),
-        )
+        own = self._own.get_part(settings)
+        words = (command.branch, command.run, f"{command.issue}: what {command.run} left")
         refused, story, left = (), None, await own.seal(*words)
         told, lacking = left.told, left.lacking
         if command.amend is not None:
