@@ -130,11 +130,11 @@ class _Finder:
 
     def find_forms(self, data: bytes) -> list[_Form]:
         few, groups = self._index
-        found = {one for one in few if one[1] in data}
+        forms = {one for one in few if one[1] in data}
         for size, words in groups:
             whole = memoryview(data)[: len(data) // size * size].cast(_WORDS[size])
-            found.update(one for word in words.keys() & whole for one in words[word] if one[1] in data)
-        return sorted(found, key=lambda one: (-len(one[0]), one))
+            forms.update(one for word in words.keys() & whole for one in words[word] if one[1] in data)
+        return sorted(forms, key=lambda one: (-len(one[0]), one))
 
     @cached_property
     def _index(self) -> tuple[set[_Form], list[tuple[int, dict[int, list[_Form]]]]]:

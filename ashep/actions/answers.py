@@ -238,8 +238,8 @@ async def find_answers(tracker: Tracker, settings: Settings, asking: Collection[
     marked = [entry for entry in look.issues if entry.issue.id in asking and not marks.isdisjoint(entry.issue.labels)]
     for entry in marked[:MOST]:
         if labels.needs_input in entry.issue.labels:
-            seen = await tracker.issue(entry.issue.id)
-            answers = () if seen is None else _answering_words(seen)
+            snapshot = await tracker.issue(entry.issue.id)
+            answers = () if snapshot is None else _answering_words(snapshot)
         else:
             answers = await _list_answers(tracker, labels, entry)
         counting = [answer for answer in answers if settings.people is None or settings.people.names(answer.by)]
@@ -248,10 +248,10 @@ async def find_answers(tracker: Tracker, settings: Settings, asking: Collection[
     return newest
 
 
-async def _list_answers(tracker: Tracker, labels: Labels, seen: Seen) -> tuple[PendingAnswer, ...]:
+async def _list_answers(tracker: Tracker, labels: Labels, snapshot: Seen) -> tuple[PendingAnswer, ...]:
     """Give the answers of people that stand as labels, the oldest first."""
-    standing = {labels.approved, labels.changes_requested}.intersection(seen.issue.labels)
-    return await _newest(tracker, labels, seen.issue.id, standing) if standing else ()
+    standing = {labels.approved, labels.changes_requested}.intersection(snapshot.issue.labels)
+    return await _newest(tracker, labels, snapshot.issue.id, standing) if standing else ()
 
 
 async def _newest(tracker: Tracker, labels: Labels, issue: str, names: Collection[str]) -> tuple[PendingAnswer, ...]:
@@ -360,13 +360,13 @@ def check_phase(phase: str, known: Collection[str]) -> None:
 
 
 async def _read_issue(tracker: Tracker, issue: str, known: Known | None = None) -> Seen:
-    seen = await tracker.issue(issue)
-    if seen is None:
+    snapshot = await tracker.issue(issue)
+    if snapshot is None:
         raise NotAsked(f"there is no issue {issue}")
-    stamp = seen.issue.stamp
+    stamp = snapshot.issue.stamp
     if known is not None and stamp is not None and stamp.instance == known[0] and stamp.seq > known[1]:
         raise NotAsked(_gone_on(issue))
-    return seen
+    return snapshot
 
 
 def _is_asked(seen: Seen, labels: Labels) -> bool:

@@ -69,17 +69,17 @@ class Stories:
         """Whether anything contradicts something else."""
         return any(one.disagrees for one in self.found) or any(one.disagrees for _, one in self.problems)
 
-    def find_story(self, wanted: str) -> FoundStory:
+    def find_story(self, name: str) -> FoundStory:
         """Find a story by `1-3`, `1.3`, its key or its path. Raises `UsageError`: there is none, or several."""
         stories = [(one, one.story) for one in self.found if one.may_be_story and one.story is not None]
-        same = [one for one, story in stories if wanted in (one.path, Path(one.path).name, story.key)]
-        ids = {wanted.lower(), id_in(Path(wanted).name)}
+        same = [one for one, story in stories if name in (one.path, Path(one.path).name, story.key)]
+        ids = {name.lower(), id_in(Path(name).name)}
         same = same or [one for one, story in stories if story.id is not None and story.id in ids]
         if len(same) == 1:
             return same[0]
         if same:
-            raise UsageError(f"{wanted} is one of {', '.join(one.path for one in same)}: say which, by its path")
-        raise UsageError(f"there is no story {wanted}; `ashep story list` shows those that there are")
+            raise UsageError(f"{name} is one of {', '.join(one.path for one in same)}: say which, by its path")
+        raise UsageError(f"there is no story {name}; `ashep story list` shows those that there are")
 
 
 def look(root: Path, paths: Sequence[Path] = ()) -> Stories:
@@ -90,17 +90,17 @@ def look(root: Path, paths: Sequence[Path] = ()) -> Stories:
 def beside_issues(seen: Stories, issues: Mapping[str, tuple[str, bool]]) -> Stories:
     """Put each story next to its issue, by its path, and say where they disagree."""
 
-    def join_issue(one: FoundStory) -> FoundStory:
-        issue = issues.get(one.path)
-        if issue is None or one.story is None:
-            return one
+    def join_issue(entry: FoundStory) -> FoundStory:
+        issue = issues.get(entry.path)
+        if issue is None or entry.story is None:
+            return entry
         id_, closed = issue
-        status, problems = one.story.status, one.problems
-        if closed != (one.story.state == "complete"):
+        status, problems = entry.story.status, entry.problems
+        if closed != (entry.story.state == "complete"):
             words = status.said[:60] if status else "no status"
-            said = f"it says {words}, and {id_} is {'' if closed else 'not '}closed"
-            problems = (*problems, StoryProblem(status.line if status else 1, said, disagrees=True))
-        return replace(one, issue=issue, problems=problems)
+            message = f"it says {words}, and {id_} is {'' if closed else 'not '}closed"
+            problems = (*problems, StoryProblem(status.line if status else 1, message, disagrees=True))
+        return replace(entry, issue=issue, problems=problems)
 
     return replace(seen, found=tuple(map(join_issue, seen.found)))
 
@@ -361,10 +361,10 @@ def dump_story(found: FoundStory) -> dict[str, Any]:
             "tasks": {"done": 0, "all": 0}, "sprint": None, "run": None, "problems": problems,
             "issue": found.issue and found.issue[0],
         }  # fmt: skip
-    said, boxes, run = story.status, Counter(one.done for one in story.tasks), story.run
+    status, boxes, run = story.status, Counter(one.done for one in story.tasks), story.run
     return {
         "path": found.path, "id": story.id, "key": story.key, "kind": story.kind, "title": story.title,
-        "status": said and said.word, "said": said and {"text": said.said, "line": said.line},
+        "status": status and status.word, "said": status and {"text": status.said, "line": status.line},
         "state": story.state, "why": story.why or None,
         "criteria": [{"text": text, "line": line} for text, line in story.criteria],
         "tasks": {"done": boxes[True], "all": len(story.tasks)},

@@ -192,7 +192,7 @@ def _parse_issue(row: Seen, note: object) -> TrackedStory | None:
     if not texts.get("path") and not texts.get("epic"):
         return None
     issue, text, is_begun = row.issue, row.text, row.issue.stamp is not None
-    waits_for = tuple(one.on for one in text.dependencies if one.type == "blocks")
+    waits_for = tuple(dependency.on for dependency in text.dependencies if dependency.type == "blocks")
     words = IssueWords(issue.title, text.description, text.acceptance)
     return TrackedStory(issue.id, words, issue.status, texts, issue.assignee, issue.labels, waits_for, begun=is_begun)
 

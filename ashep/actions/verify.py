@@ -181,10 +181,10 @@ def types(settings: Settings) -> tuple[str, ...]:
 
 async def read_issue(tracker: Tracker, issue: str) -> Seen:
     """Read an issue; `NoSuchIssue` where there is none."""
-    found = await tracker.issue(issue)
-    if found is None:
+    snapshot = await tracker.issue(issue)
+    if snapshot is None:
         raise NoSuchIssue(f"there is no issue {issue}")
-    return found
+    return snapshot
 
 
 async def read_annotated(annotations: Annotations, issue: str) -> AnnotatedIssue:
@@ -195,11 +195,11 @@ async def read_annotated(annotations: Annotations, issue: str) -> AnnotatedIssue
     return annotated
 
 
-def read_checks(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
+def read_checks(snapshot: Seen, registered: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
     """Read the checks of an issue. Raises `ConfigErrors` where they are wrong, `NoChecks` where there are none."""
-    issue = found.issue.id
+    issue = snapshot.issue.id
     name = name_criteria(issue)
-    criteria = read_criteria(found.text.acceptance, name, known, wrong)
+    criteria = read_criteria(snapshot.text.acceptance, name, registered, wrong)
     if criteria is None:
         raise NoChecks(f"the {name} hold no block of checks (`ashep criteria {issue} --set FILE` puts one)")
     return criteria

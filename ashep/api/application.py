@@ -171,8 +171,8 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
 def _dump_answer(operation: ApiRoute, answer: Any) -> str:
     """Write JSON by which nobody can be misled, also where control characters stand in it as JSON writes them."""
     adapter = operation.adapter
-    told = adapter.dump_json(adapter.validate_python(answer), warnings=False).decode()
-    return clean(_ESCAPES.sub(lambda found: found[0] if found[1] else "", told))
+    text = adapter.dump_json(adapter.validate_python(answer), warnings=False).decode()
+    return clean(_ESCAPES.sub(lambda match: match[0] if match[1] else "", text))
 
 
 def _find_session(service: ApiServices, request: Request) -> Session | None:

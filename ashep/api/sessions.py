@@ -91,21 +91,21 @@ class Sessions:
 
         `asks`: it is a request, after which a session lasts for another while; else it is only looked at.
         """
-        scheme, _, given = authorization.partition(" ")
+        scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
-        known = _sum(given.strip())
-        if compare_digest(known, self._machine):
+        token_hash = _sum(token.strip())
+        if compare_digest(token_hash, self._machine):
             return Session(MACHINE)
-        if self.devices is not None and (device := self.devices.find_device(known, asks=asks)) is not None:
+        if self.devices is not None and (device := self.devices.find_device(token_hash, asks=asks)) is not None:
             return _make_session(device)
-        found = self._open.get(known)
-        if found is None or found.until <= self._now():
-            self._open.pop(known, None)
+        session = self._open.get(token_hash)
+        if session is None or session.until <= self._now():
+            self._open.pop(token_hash, None)
             return None
         if asks:
-            found.until = self._now() + IDLE
-        return found.session
+            session.until = self._now() + IDLE
+        return session.session
 
     def leave(self, authorization: str) -> None:
         """End the session of this token; a device is known no more."""

@@ -113,12 +113,12 @@ class Reload:
         fresh, world = files.configuration, self._shepherd.world
         settings = world.settings.model_copy(update={key: getattr(fresh.settings, key) for key in LIVE})
         if settings.isolated != world.settings.isolated:  # the agent server was made for where agents work now
-            kept = settings.worker.model_copy(update={"workspace": world.settings.worker.workspace})
-            settings = settings.model_copy(update={"worker": kept})
+            worker = settings.worker.model_copy(update={"workspace": world.settings.worker.workspace})
+            settings = settings.model_copy(update={"worker": worker})
         facts: list[Adopted] = []
-        of = {agent.runner.type for agent in fresh.agents.agents if not agent.is_human}
+        runners = {agent.runner.type for agent in fresh.agents.agents if not agent.is_human}
         # an agent is of a runner that comes with the next start only
-        another = any(fresh.settings.runners.kind(name) != world.settings.runners.kind(name) for name in of)
+        another = any(fresh.settings.runners.kind(name) != world.settings.runners.kind(name) for name in runners)
         for kind, name, wanted, known in (
             ("settings", "config", settings, world.settings),
             ("agents", "agents", world.agents if another and world.agents else fresh.agents, world.agents),
@@ -136,8 +136,8 @@ class Reload:
         elif self._refused:
             self._say("read again, and nothing is wrong any more: what is in force stays so")
         self._refused = False
-        said = f"config.yaml: {', '.join(later)}{', and with them agents.yaml,' if another else ''}"
-        self._tell(*([f"{said} will count from the next start"] if later else []))
+        message = f"config.yaml: {', '.join(later)}{', and with them agents.yaml,' if another else ''}"
+        self._tell(*([f"{message} will count from the next start"] if later else []))
 
     def _refuse(self, problems: list[str]) -> None:
         fact = EditRefused(tuple(problems[:KEPT]), len(problems[KEPT:]))

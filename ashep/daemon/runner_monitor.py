@@ -287,10 +287,10 @@ class Monitor:
         return now - max(age, 0.0) if age < self._every else -math.inf
 
     def _report_outage(self, error: RunnerError) -> None:
-        lost, moment = server_lost(error), self._clock.monotonic()
+        outage, moment = server_lost(error), self._clock.monotonic()
         self._looked, self._due = dict.fromkeys(self._looked, moment), moment + self._every
         now = self._shepherd.get_time()
-        self._shepherd.tell(lambda world: observe.runner_read(world, lost, now))
+        self._shepherd.tell(lambda world: observe.runner_read(world, outage, now))
 
     async def _read_requests(self, as_of: int) -> None:
         self._asked_at = self._clock.monotonic()

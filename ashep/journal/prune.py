@@ -84,13 +84,13 @@ def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None
     return Deleted(gone, texts)
 
 
-def find_blob_names(folder: Path, told: Callable[[], None] = lambda: None) -> set[str]:
+def find_blob_names(folder: Path, tell: Callable[[], None] = lambda: None) -> set[str]:
     """Find everything that may be the name of a text in what the journal holds, and in what stands for the rest."""
     world, begin = snapshots.beginning(folder)
     names = {name for _, data in dump(lasting(world)) for name in _names(data)}
     for path in journal_files(folder):
         if path.name >= begin.file:
-            told()
+            tell()
             with open_file(folder, path.name) as file:
                 names.update(name for line in file for name in _names(line))
     return names

@@ -121,8 +121,8 @@ def _describe_error(error: BaseException) -> str:
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError):
         place = f" ({error.filename}:{error.lineno})"
-    said = " ".join(str(getattr(error, "msg", "") or error).split())
-    return f"{type(error).__name__}: {said[:300]}{place}"
+    message = " ".join(str(getattr(error, "msg", "") or error).split())
+    return f"{type(error).__name__}: {message[:300]}{place}"
 
 
 def make(
@@ -268,9 +268,9 @@ class GuardedAdapter:
             return error
         return self._build_error(name, _describe_error(error))
 
-    def _build_error(self, name: str, why: str) -> AshepError:
-        said = self._redact(f"{self._dotted}.{name} {why}")
-        return TrackerUnavailable(said, unknown=True) if self._of_tracker else RunnerUnavailable(said)
+    def _build_error(self, name: str, reason: str) -> AshepError:
+        message = self._redact(f"{self._dotted}.{name} {reason}")
+        return TrackerUnavailable(message, unknown=True) if self._of_tracker else RunnerUnavailable(message)
 
 
 def _is(answer: object, expected: Any) -> bool:
@@ -307,6 +307,6 @@ def _redact_answer(answer: Any, redact: Callable[[str], str]) -> Any:
         }
     if not is_dataclass(answer) or isinstance(answer, type):
         return answer
-    known = {field.name: getattr(answer, field.name) for field in fields(answer)}
-    changed = {name: new for name, old in known.items() if (new := _redact_answer(old, redact)) is not old}
+    values = {field.name: getattr(answer, field.name) for field in fields(answer)}
+    changed = {name: new for name, old in values.items() if (new := _redact_answer(old, redact)) is not old}
     return typing.cast(object, replace(answer, **changed) if changed else answer)

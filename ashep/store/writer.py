@@ -360,10 +360,10 @@ def _reason(path: Path, source: JournalSource) -> str:
 def _identify_file(path: Path, *, by_size: bool = True) -> tuple[int, int] | None:
     """Say which file stands at a place; None: none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size if by_size else found.st_dev
+    return status.st_ino, status.st_size if by_size else status.st_dev
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -113,8 +113,8 @@ def _describe_retry(_: Telling, body: Data) -> Said:
 
 
 def _describe_write(telling: Telling, body: Data) -> Said:
-    what = telling.writes.get(body["key"], "written to the tracker")
-    return what, ", ".join(_changes(telling.view, body["view"])) if telling.view else ""
+    title = telling.writes.get(body["key"], "written to the tracker")
+    return title, ", ".join(_changes(telling.view, body["view"])) if telling.view else ""
 
 
 def _answer(_: Telling, body: Data) -> Said:

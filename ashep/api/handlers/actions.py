@@ -118,8 +118,8 @@ class ActionHandlers:
             if asking and (written != self._read[0] or began - self._read[1] >= EVERY):
                 settings = await to_thread.run_sync(settings_in, self.pictures.folder)
                 async with aclosing(self.tracker_of(self.pictures.folder.parent, settings, READER)) as tracker:
-                    found = await answers.find_answers(tracker, settings, asking)
-                self._given = {issue: (asking[issue], one) for issue, one in found.items()}
+                    newest = await answers.find_answers(tracker, settings, asking)
+                self._given = {issue: (asking[issue], one) for issue, one in newest.items()}
                 self._read = written, began
         items = [
             actions.StandingAnswer(issue=issue, id=one.id, answer=one.answer, by=one.by, at=stamp(one.at))

@@ -128,13 +128,13 @@ class Tickets:
                 self._scopes.discard(scope)
 
     def _build_answer(self, verified: CheckReport) -> verification.VerificationAnswer:
-        told = verified.as_json(self.outputs)
+        report = verified.as_json(self.outputs)
         return verification.VerificationAnswer(
             ticket_id=verified.issue,
             verification_status=verified.status,
-            checks=tuple(verification.CheckAnswer(**one) for one in told["checks"]),
-            summary=verification.SummaryAnswer(**told["summary"]),
-            **{key: told[key] for key in ("commit", "tree", "base", "criteria", "changed", "isolated")},
+            checks=tuple(verification.CheckAnswer(**check) for check in report["checks"]),
+            summary=verification.SummaryAnswer(**report["summary"]),
+            **{key: report[key] for key in ("commit", "tree", "base", "criteria", "changed", "isolated")},
         )
 
     async def status(self, issue: str) -> verification.StatusAnswer:

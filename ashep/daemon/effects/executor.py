@@ -105,8 +105,8 @@ class Effects:
             if isinstance(command, commands.SendNotice):
                 return await self._notify(command, world(), again=probe)
             if (why := await self._lease_lost(command, world, probe)) is not None:
-                lost = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
-                return [tracker_facts.LeaseLost(command.issue, why), lost]
+                failure = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
+                return [tracker_facts.LeaseLost(command.issue, why), failure]
             return await self._do(command, world, probe)
         except Exception as error:  # whatever it is: it ends nothing but its issue
             facts = failed(command, error)

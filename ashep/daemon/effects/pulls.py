@@ -78,15 +78,15 @@ class PullEffects:
                 await pulls.forge.aclose()
 
     async def _open_forge(self, settings: Settings) -> ForgeAdapters:
-        wanted = settings.forge
-        if wanted is None:
+        forge = settings.forge
+        if forge is None:
             raise AshepError(LACKING)
         async with self._making:
-            if self._pulls.possible and not self._pulls.is_of(wanted):
+            if self._pulls.possible and not self._pulls.is_of(forge):
                 await self.aclose()
                 # its certificates are read from files
-                return await anyio.to_thread.run_sync(self._pulls.get_part, wanted)
-            return self._pulls.get_part(wanted)
+                return await anyio.to_thread.run_sync(self._pulls.get_part, forge)
+            return self._pulls.get_part(forge)
 
 
 async def _merged_before(forge: Forge, command: OpenPullRequest, flow: Flow, as_of: int) -> PullRequestSeen | None:

@@ -50,9 +50,9 @@ class TreeEffects:
                 branch, ground, base = command.branch, command.ground, command.base
                 if command.fetch and base is None and self._checkups.possible:
                     base = await self._checkups.get_part(settings).fetch(command.fetch)
-                made = await self._own.get_part(settings).prepare(branch, base, command.slot, ground)
+                tree = await self._own.get_part(settings).prepare(branch, base, command.slot, ground)
                 about = (command.issue, command.run, command.key)
-                return [TreePrepared(*about, branch, made.path, made.base, made.head, ground, command.seals)]
+                return [TreePrepared(*about, branch, tree.path, tree.base, tree.head, ground, command.seals)]
             case RemoveTree():
                 landed = Landed(command.branch, command.head, command.onto, command.commit)
                 try:
