@@ -43,7 +43,7 @@ from ashep.journal.lock import Lock
 from ashep.journal.writer import Journal, Sizes
 from ashep.ports.notifier import Message
 from ashep.ports.tracker import Tracker, TrackerInfo
-from ashep.prompt import user_files as prompt_files
+from ashep.prompt import user_files
 from ashep.prompt.user_files import UserFiles
 from ashep.redaction import SHORTEST, Redaction, guessed
 from ashep.store.projector import Follower
@@ -60,7 +60,7 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
 
     Raises `ConfigError`, `AlreadyRunning`, `TrackerMissing`, `JournalDamaged`, `DiskFailed`.
     """
-    files = prompt_files.read(project / FOLDER)
+    files = user_files.read(project / FOLDER)
     configuration = files.configuration
     factories.check(project, configuration.settings)
     state = project / FOLDER / "state"

@@ -23,7 +23,7 @@ from ashep.adapters.git.workspaces.clones import GROUND, Clones, place_at
 from ashep.adapters.git.workspaces.git_config import CONFIG
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.adapters.git.workspaces.router import GitWorkspaces
-from ashep.adapters.git.workspaces.setup_steps import Inside as Enter
+from ashep.adapters.git.workspaces.setup_steps import Inside
 from ashep.adapters.git.workspaces.shared_objects import LENDER
 from ashep.adapters.runners.opencode import OpencodeRunner
 from ashep.adapters.runners.opencode.environment import passed
@@ -96,7 +96,7 @@ def check(project: Path, settings: Settings) -> None:
         try:
             load(dotted, port, project)
         except NotUsable as error:
-            raise _at(project, path, error) from error
+            raise _locate_error(project, path, error) from error
 
 
 def tracker_of(
@@ -107,7 +107,7 @@ def tracker_of(
     if not tracker.is_own:
         return BeadsTracker(project, tracker.command, actor, tracker.timeout.total_seconds(), redaction)
     context = _context(project, "tracker", tracker.options, redaction, clock, actor, tracker.timeout)
-    return cast(Tracker, _made(project, ("tracker", "type"), tracker.type, Tracker, context))
+    return cast(Tracker, _make_instance(project, ("tracker", "type"), tracker.type, Tracker, context))
 
 
 def annotations_of(project: Path, settings: Settings, actor: str) -> Annotations:
@@ -131,7 +131,7 @@ def find_annotations(
         context = _context(project, "tracker", tracker.options, redaction, None, actor, tracker.timeout)
         return cast(Annotations, make(load(name, Annotations, project), name, Annotations, context))
     except NotUsable as error:
-        raise _at(project, ("tracker", "type"), error) from error
+        raise _locate_error(project, ("tracker", "type"), error) from error
 
 
 def worktrees_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> GitWorkspaces:
@@ -159,7 +159,7 @@ def checkup_of(
     return GitCheckup(project, spaces, remote=remote, redaction=redaction, writes=writes)
 
 
-async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
+async def _enter(project: Path, settings: Settings, place: Path) -> Inside | None:
     """Give what runs a program where the agents of a place run."""
     inside = await inside_of(project, settings, place, whole=True)
     return inside.run if inside is not None else None
@@ -252,7 +252,7 @@ def make_own(request: RunnerRequest) -> Runner:
     """Make a runner of a class of the user's."""
     project, name, chosen, settings = request.project, request.name, request.chosen, request.settings
     context = _context(project, name, chosen.options, request.redaction, request.clock, "", settings.tracker.timeout)
-    return cast(Runner, _made(project, ("runners", name, "type"), chosen.type or "", Runner, context))
+    return cast(Runner, _make_instance(project, ("runners", name, "type"), chosen.type or "", Runner, context))
 
 
 def _claude(request: RunnerRequest) -> Runner:
@@ -458,7 +458,7 @@ def verifier_of(
     for name, own in settings.verification.types.items():
         context = _context(project, name, own.options, redaction, clock, "", settings.tracker.timeout)
         path = ("verification", "types", name, "type")
-        types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
+        types[name] = cast(CheckType, _make_instance(project, path, own.type, CheckType, context, _LONGEST_CHECK))
         sources[name] = lambda own=own: f"{own.model_dump_json()} {source(own.type, project)}"
     folder, floor = scratch or state / "checks", settings.worker.disk_floor or LOW_DISK
     lender = places_of(project, settings) / LENDER if settings.worker.workspace == "place" else None
@@ -555,16 +555,16 @@ def _context(
     )
 
 
-def _made(
+def _make_instance(
     project: Path, path: KeyPath, dotted: str, port: type, context: Context, longest: timedelta = LONGEST_CALL
 ) -> Any:
     try:
         return make(load(dotted, port, project), dotted, port, context, longest)
     except NotUsable as error:
-        raise _at(project, path, error) from error
+        raise _locate_error(project, path, error) from error
 
 
-def _at(project: Path, path: KeyPath, error: NotUsable) -> ConfigError:
+def _locate_error(project: Path, path: KeyPath, error: NotUsable) -> ConfigError:
     """Say it with the place in config.yaml, as that stands now."""
     file = project / FOLDER / "config.yaml"
     try:

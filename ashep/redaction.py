@@ -68,13 +68,13 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """Give the text without secrets."""
-        for form, _ in self._finder.found(_bytes(text)):
+        for form, _ in self._finder.find_forms(_bytes(text)):
             text = text.replace(form, MARK)
         return text
 
     def data(self, data: bytes, mark: str = MARK) -> bytes:
         """Give bytes of UTF-8 without secrets."""
-        for _, form in self._finder.found(data):
+        for _, form in self._finder.find_forms(data):
             data = data.replace(form, mark.encode())
         return data
 
@@ -128,16 +128,16 @@ class _Finder:
     def __init__(self, forms: tuple[str, ...]) -> None:
         self.forms = forms
 
-    def found(self, data: bytes) -> list[_Form]:
-        few, groups = self._made
-        found = {one for one in few if one[1] in data}
+    def find_forms(self, data: bytes) -> list[_Form]:
+        few, groups = self._index
+        forms = {one for one in few if one[1] in data}
         for size, words in groups:
             whole = memoryview(data)[: len(data) // size * size].cast(_WORDS[size])
-            found.update(one for word in words.keys() & whole for one in words[word] if one[1] in data)
-        return sorted(found, key=lambda one: (-len(one[0]), one))
+            forms.update(one for word in words.keys() & whole for one in words[word] if one[1] in data)
+        return sorted(forms, key=lambda one: (-len(one[0]), one))
 
     @cached_property
-    def _made(self) -> tuple[set[_Form], list[tuple[int, dict[int, list[_Form]]]]]:
+    def _index(self) -> tuple[set[_Form], list[tuple[int, dict[int, list[_Form]]]]]:
         """The forms that are looked for one by one, and the others by words of which a text that holds one has one."""
         left, groups = {(form, _bytes(form)) for form in self.forms}, list[tuple[int, dict[int, list[_Form]]]]()
         for size, code in _WORDS.items():

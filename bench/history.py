@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
 from ashep.config import read
@@ -45,7 +46,7 @@ class History:
     def __init__(self, state: Path) -> None:
         self.journal = Journal.open(state, START)
         self.world, self.at, self.sessions = World(), START, 0
-        for entry in self.journal.read():
+        for entry in chain.from_iterable(batch.entries for batch in self.journal.batches()):
             self.world = evolve(self.world, entry)
             self.at = entry.at
             self.sessions += isinstance(entry.body, SessionOpened)

@@ -395,7 +395,7 @@ class World:
     def journal(self) -> list[Entry]:
         opened = Journal.open(self.folder / "state", self.clock.now())
         try:
-            return list(opened.read())
+            return [entry for batch in opened.batches() for entry in batch.entries]
         finally:
             opened.close()
 

@@ -18,7 +18,7 @@ from ashep.actions.answers import (
     answer,
     answering,
     check_phase,
-    given,
+    find_answers,
     person,
     release,
     retry,
@@ -125,7 +125,7 @@ async def test_an_opposite_answer_is_replaced_by_nobody_who_does_not_name_it(ask
         await asked.answer(approved=approved, comment="my words")
     assert error.value.exit_code == 1
     assert (await asked.labels(), await asked.comments()) == (before, [("Kim", "by me")])
-    (stands,) = (await given(asked.person, Settings(), {asked.issue})).values()
+    (stands,) = (await find_answers(asked.person, Settings(), {asked.issue})).values()
     assert stands.by == "Kim"
     with pytest.raises(Answered):  # of another answer than the one that they saw
         await asked.answer(approved=approved, instead="event-0")
@@ -243,7 +243,7 @@ async def test_other_words_for_a_run_need_to_name_those_that_stand(asked: Asked)
     assert not await say(kim, LABELS, asked.issue, "the first one", AT)  # again, as they were cut off
     with pytest.raises(Answered, match="Kim answered at"):
         await say(asked.person, LABELS, asked.issue, "the second one", AT)
-    found = await given(asked.person, Settings(), {asked.issue})
+    found = await find_answers(asked.person, Settings(), {asked.issue})
     assert found[asked.issue].words.startswith("@ashep the first one")
     assert not await say(asked.person, LABELS, asked.issue, "the second one", AT, instead=found[asked.issue].id)
     assert await asked.comments() == [("Kim", "@ashep the first one"), (PERSON, "@ashep the second one")]
@@ -271,10 +271,10 @@ async def test_answers_of_those_that_ask_are_read_in_a_bounded_number_of_calls()
     for issue in issues:
         ours.person_sets(issue, "Kim", add_labels=(LABELS.approved,))
     reader = ours.as_actor("reader")
-    assert len(await given(reader, Settings(), set(issues))) == MOST
+    assert len(await find_answers(reader, Settings(), set(issues))) == MOST
     assert reader.calls == {"look": 1, "changes": MOST}
-    assert await given(reader, Settings(), set()) == {}
-    assert await given(reader, Settings(people=People(tracker=("ann",))), set(issues)) == {}  # whose word counts
+    assert await find_answers(reader, Settings(), set()) == {}
+    assert await find_answers(reader, Settings(people=People(tracker=("ann",))), set(issues)) == {}  # whose word counts
     assert reader.calls.total() == 2 * (1 + MOST)
 
 

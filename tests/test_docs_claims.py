@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ashep.actions.story_catalog import FoundStory, told
+from ashep.actions.story_catalog import FoundStory, dump_story
 from ashep.api import application
 from ashep.bmad.story import StoryProblem, read
 from ashep.cli.commands import COMMANDS
@@ -153,7 +153,7 @@ def test_each_entry_of_story_check_has_the_keys_of_the_page() -> None:
     story = read("1-1-a.md", b"# Story 1.1: A\n\nStatus: review\n")
     unreadable = FoundStory("1-2-b.md", None, None, (StoryProblem(1, "this is not UTF-8"),))
     for entry in (FoundStory("1-1-a.md", story, None, ()), unreadable):
-        assert set(told(entry)) == keys
+        assert set(dump_story(entry)) == keys
 
 
 def test_pending_unverified_and_changed_nothing_are_what_the_pages_say() -> None:

@@ -62,12 +62,12 @@ async def test_whatever_step_was_lost_there_is_one_pull_request_of_what_was_push
     head = world.work(BRANCH, {"a": "1\n"})
     command, known = asked(world, settings, head)
     site.forgets = True
-    (lost,) = await effects.carry_out(command, known)
+    (lost,) = await effects.execute(command, known)
     assert isinstance(lost, delivery.LandingRefused)
     assert lost.code == "away"
     assert world.git("rev-parse", BRANCH, cwd=there(world)) == head
-    (opened,) = await effects.carry_out(command, known)
-    assert (opened,) == tuple(await effects.carry_out(command, known))
+    (opened,) = await effects.execute(command, known)
+    assert (opened,) == tuple(await effects.execute(command, known))
     (pull,) = site.pulls
     assert isinstance(opened, delivery.PullRequestOpened)
     assert (opened.number, opened.head, opened.base, opened.name) == (pull.number, head, "main", command.name)
@@ -77,7 +77,7 @@ async def test_whatever_step_was_lost_there_is_one_pull_request_of_what_was_push
     assert "passed  tests: told so" in pull.body
     assert "t-1/implement.1.1 (trace " in pull.body
     second = world.work(BRANCH, {"a": "2\n"})
-    (again,) = await effects.carry_out(*asked(world, settings, second))
+    (again,) = await effects.execute(*asked(world, settings, second))
     assert isinstance(again, delivery.PullRequestOpened)
     assert again.number == pull.number
     assert world.git("rev-parse", BRANCH, cwd=there(world)) == second
@@ -103,7 +103,7 @@ async def test_who_is_heard_follows_who_is_named_while_it_runs(world: GitLanding
 async def test_the_title_of_a_pull_request_calls_nobody(world: GitLandingWorld, site: FakeForge) -> None:
     effects, settings = effects_of(world, site)
     command, known = asked(world, settings, world.work(BRANCH, {"a": "1\n"}))
-    await effects.carry_out(replace(command, title="Ask @ann, @org/all, List<T> (t-1)"), known)
+    await effects.execute(replace(command, title="Ask @ann, @org/all, List<T> (t-1)"), known)
     assert [pull.title for pull in site.pulls] == ["Ask @ ann, @ org/all, List<T> (t-1)"]
     await effects.aclose()
 
@@ -114,7 +114,7 @@ async def test_what_a_person_pushed_is_not_touched_and_nothing_is_opened(
     effects, settings = effects_of(world, site)
     world.git("push", "-q", "origin", f"{world.work(BRANCH, {'a': '1'})}:refs/heads/{BRANCH}")
     theirs = persons_commit(world, BRANCH)
-    (refused,) = await effects.carry_out(*asked(world, settings, world.work(BRANCH, {"a": "2\n"})))
+    (refused,) = await effects.execute(*asked(world, settings, world.work(BRANCH, {"a": "2\n"})))
     assert isinstance(refused, delivery.LandingRefused)
     assert refused.code == "theirs"
     assert world.git("rev-parse", BRANCH, cwd=there(world)) == theirs
@@ -125,7 +125,7 @@ async def test_what_a_person_pushed_is_not_touched_and_nothing_is_opened(
 async def test_work_that_changes_nothing_is_not_pushed(world: GitLandingWorld, site: FakeForge) -> None:
     effects, settings = effects_of(world, site)
     command, known = asked(world, settings, world.git("rev-parse", "main"))
-    (landed,) = await effects.carry_out(command, known)
+    (landed,) = await effects.execute(command, known)
     assert isinstance(landed, delivery.WorkLanded)
     assert landed.already
     assert not site.requests
@@ -136,6 +136,6 @@ async def test_without_a_token_it_waits_and_says_why(
 ) -> None:
     monkeypatch.delenv("GITHUB_TOKEN")
     effects, settings = effects_of(world, site)
-    (refused,) = await effects.carry_out(*asked(world, settings, world.work(BRANCH, {"a": "1\n"})))
+    (refused,) = await effects.execute(*asked(world, settings, world.work(BRANCH, {"a": "1\n"})))
     assert isinstance(refused, delivery.LandingRefused)
     assert (refused.code, "GITHUB_TOKEN" in refused.why) == ("away", True)

@@ -30,7 +30,7 @@ from ashep.journal.framing import encode, encode_batch, header, parse
 from ashep.journal.lock import Holder, Lock, holder
 from ashep.journal.reader import START, Position, Scan, batches, holds
 from ashep.journal.writer import Journal
-from tests.core.laws import folded
+from tests.core.laws import entries_of, of_batches
 from tests.full import amount
 from tests.golden.make import COMING
 from tests.golden.picture import picture
@@ -91,7 +91,7 @@ def test_any_batches_come_back(tmp_path_factory: pytest.TempPathFactory, made: l
             entries += numbers
             end = journal.position
         with opened(state) as journal:
-            assert (list(journal.read()), journal.position, journal.cut) == (entries, end, 0)
+            assert (list(entries_of(journal.batches())), journal.position, journal.cut) == (entries, end, 0)
 
 
 @pytest.mark.promise("J1")
@@ -168,7 +168,7 @@ def test_what_would_not_come_back_is_refused_before_anything_is_written(tmp_path
         with pytest.raises(ValueError):  # noqa: PT011 - pydantic's, json's and ours, each with a text of its own
             journal.append_now([held(2), Entry(3, T0, body)])
         journal.append_now([held(2)])
-        assert list(journal.read()) == [held(2)]
+        assert list(entries_of(journal.batches())) == [held(2)]
 
 
 # --- accidents ----------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_a_record_that_does_not_fit_its_type_is_damage(tmp_path: Path) -> None:
         lines[0] + b"\n" + line + encode(parse(lines[2] + b"\n") | {"crc": line_sum(line)})
     )
     with opened(tmp_path) as journal, pytest.raises(JournalDamaged, match=f"{FILE}:2: a record that this version"):
-        list(journal.read())
+        list(entries_of(journal.batches()))
 
 
 def test_several_files_are_read_in_order_and_a_missing_one_is_noticed(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_several_files_are_read_in_order_and_a_missing_one_is_noticed(tmp_path: 
         ends = [batch.end for batch in journal.batches()]
         assert [list(batch.entries) for batch in journal.batches(ends[0])] == made[1:]
         journal.append_now([held(10)])
-        assert list(journal.read()) == [held(2), held(5), held(8), held(10)]
+        assert list(entries_of(journal.batches())) == [held(2), held(5), held(8), held(10)]
     kept = second.read_bytes()
     second.write_bytes(kept[:-3])
     with pytest.raises(JournalDamaged, match="does not end with a batch"):
@@ -328,7 +328,7 @@ def test_several_files_are_read_in_order_and_a_missing_one_is_noticed(tmp_path: 
         Journal.open(tmp_path, T0)
     third.write_bytes(header(4, T0, FILE)[:30])  # a power cut while the next file was begun
     with opened(tmp_path) as journal:
-        assert (journal.next_seq, list(journal.read())) == (5, [held(2)])
+        assert (journal.next_seq, list(entries_of(journal.batches()))) == (5, [held(2)])
     assert parse(third.read_bytes())["previous"] == FILE
 
 
@@ -416,7 +416,7 @@ def test_a_full_disk_ends_it_and_loses_nothing(tmp_path: Path) -> None:
     assert "takes no more records" in second
     with opened(tmp_path) as journal:
         assert journal.cut == 100, "the part that still went in"
-        assert [entry.body for entry in journal.read()] == [IssueHeld("demo-1", "c", "kept")]
+        assert [entry.body for entry in entries_of(journal.batches())] == [IssueHeld("demo-1", "c", "kept")]
 
 
 @pytest.mark.promise("J4")
@@ -569,7 +569,7 @@ def test_a_journal_of_an_earlier_release_reads_folds_and_is_gone_on_with(golden:
     (tmp_path / "journal" / FILE).write_bytes(golden.read_bytes())
     with opened(tmp_path) as journal:
         assert (journal.cut, journal.instance) == (0, INSTANCE)
-        world = folded(journal.read())
+        world = of_batches(journal.batches())
         assert world.instance == INSTANCE
         kept = json.loads(golden.with_suffix(".world.json").read_text(encoding="utf-8"))
         assert picture(world, kept["fields"]) == kept

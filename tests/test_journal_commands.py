@@ -34,6 +34,7 @@ from ashep.journal.writer import Journal
 from ashep.ports.landing import Candidate
 from ashep.ports.notifier import message_of
 from ashep.store.writer import Store
+from tests.core.laws import entries_of
 from tests.golden.story import T0
 from tests.test_journal_snapshots import SMALL, folded, lived, opened, recovered
 
@@ -208,7 +209,7 @@ def test_a_salvage_saves_all_that_can_be_read(
     saved: list[int] = []
     if (target / "journal").exists() and any((target / "journal").iterdir()):
         with opened(target) as journal:  # it can be gone on with
-            saved = [entry.seq for entry in journal.read()]
+            saved = [entry.seq for entry in entries_of(journal.batches())]
             assert journal.cut == 0
     damaged_entry = everything - {*saved} - {*rest}
     assert len(damaged_entry) <= 1, "nothing but the line itself is lost"

@@ -52,7 +52,7 @@ def start(state: Path) -> tuple[list[list[Entry]], World, int]:
     """What the journal says, what a start knows, and how many bytes were cut."""
     journal = Journal.open(state, T0, Sizes(file=1 << 20))
     try:
-        world, after = journal.known()
+        world, after = journal.load_world()
         world = of_batches(journal.batches(after), world)
         return [list(batch.entries) for batch in journal.batches()], world, journal.cut
     finally:

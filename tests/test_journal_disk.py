@@ -23,6 +23,7 @@ from ashep.errors import DiskFailed
 from ashep.journal import disk_reserve, durable_io, writer
 from ashep.journal.disk_reserve import RESERVE, Reserve
 from ashep.journal.writer import Journal
+from tests.core.laws import entries_of
 from tests.golden.story import T0
 from tests.loop_world import World as Loop
 from tests.test_journal_snapshots import lived, opened
@@ -83,7 +84,7 @@ def test_any_failure_of_an_append_ends_it_at_once(tmp_path: Path, call: str, mon
     assert len(calls) == 1
     journal.close()
     with opened(tmp_path) as again:
-        assert next(iter(again.read())) == held(2)
+        assert next(iter(entries_of(again.batches()))) == held(2)
 
 
 @pytest.mark.promise("J2")

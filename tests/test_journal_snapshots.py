@@ -51,7 +51,7 @@ def folded(state: Path) -> World:
 def recovered(state: Path) -> tuple[World, int]:
     """What a start knows, and how many entries it had to fold for that."""
     with opened(state) as journal:
-        world, after = journal.known()
+        world, after = journal.load_world()
         tail = [entry for batch in journal.batches(after) for entry in batch.entries]
         return laws.folded(tail, world), len(tail)
 
@@ -316,7 +316,7 @@ async def test_snapshots_are_due_at_a_new_file_and_after_many_entries_and_at_the
         assert begun
         assert {*begun} <= {*places}, "and with each new file"
         assert names(state)[-1] == f"{journal.position.seq:012}.snapshot"
-        assert journal.known() == (world, journal.position)
+        assert journal.load_world() == (world, journal.position)
     assert said == []
 
 

@@ -40,7 +40,7 @@ class Site:
     async def comment(self) -> list[type]:
         """Post a comment, as a daemon that believes it holds the issue; the kinds of its answers."""
         command = c.PostComment("t-1/comment/x", "t-1", "x", "text")
-        return [type(fact) for fact in await self.effects.carry_out(command, lambda: WORLD, probe=False)]
+        return [type(fact) for fact in await self.effects.execute(command, lambda: WORLD, probe=False)]
 
     @property
     def beats(self) -> int:
@@ -85,9 +85,7 @@ async def test_nothing_is_done_to_an_issue_that_was_lost(site: Site) -> None:
 
 async def test_nothing_is_done_while_nobody_can_say_whose_it_is(site: Site) -> None:
     site.tracker.fail("heartbeat", TrackerUnavailable("no answer"))
-    answer = await site.effects.carry_out(
-        c.PostComment("t-1/comment/x", "t-1", "x", "text"), lambda: WORLD, probe=False
-    )
+    answer = await site.effects.execute(c.PostComment("t-1/comment/x", "t-1", "x", "text"), lambda: WORLD, probe=False)
     assert isinstance(answer[-1], EffectFailed)
     assert answer[-1].infra
     assert site.tracker.calls["comment"] == 0

@@ -64,7 +64,7 @@ async def test_who_is_named_while_the_daemon_runs_counts_from_then_on(folder: Pa
     async with world.living() as running:
         await wait_until(lambda: asks(world), minutes(60), 1)
         (folder / "config.yaml").write_text("version: 1\npeople: {tracker: [pat, Bob]}\n")
-        await Reload(folder, running.shepherd, world.told_people).again()
+        await Reload(folder, running.shepherd, world.told_people).reload_files()
         world.tracker.person_sets("t-1", "bob", add_labels=("human:approved",))
         await wait_until(world.all_closed, minutes(60), 1)
     assert world.world.settings == Settings(people=People(tracker=("pat", "Bob")))

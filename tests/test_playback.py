@@ -66,8 +66,8 @@ def kept(state: Path) -> CheckpointWriter:
 
 
 def back(state: Path, moment: datetime, issue: str | None = None, **more: Any) -> Any:
-    with playback.then(state, moment, issue, **more) as found:
-        return point_in_time.told(found, moment, RECALLED, issue)
+    with playback.open_past(state, moment, issue, **more) as found:
+        return point_in_time.describe_moment(found, moment, RECALLED, issue)
 
 
 def picture(state: Path, end: ReadBatch, scratch: Path) -> Iterator[tuple[str, Any]]:
@@ -179,7 +179,7 @@ def test_what_a_record_of_another_issue_changes_does_not_rest(tmp_path: Path) ->
     made.journal = Journal.open(state, given.T0)
     made.turn(TreeRemoved("t-2", "t-2/tree/gone/1", "ashep/+epic"))
     made.journal.close()
-    with playback.then(state, made.world.now, "t-1") as found:
+    with playback.open_past(state, made.world.now, "t-1") as found:
         assert found.stood is not None
         assert found.stood.world.flows["t-1"] == made.world.flows["t-1"]
         gone = found.stood.world.flows["t-1"].work.own

@@ -29,7 +29,7 @@ from ashep.errors import AshepError, DiskFailed
 from ashep.journal import prune, snapshots
 from ashep.journal.archive import aged, archive_aged, archived, look
 from ashep.journal.blobs import GRACE, Blobs
-from ashep.journal.prune import finish, named, stand_in, unfinished
+from ashep.journal.prune import find_blob_names, finish, stand_in, unfinished
 from ashep.journal.reader import BASE, base, batches, journal_files
 from ashep.journal.writer import Sizes
 from ashep.store.journal_reader import JournalView
@@ -176,7 +176,10 @@ def leaves(error: BaseException) -> list[BaseException]:
     [
         Mutant("the records of an open issue go", needed_for, "if begun else", "if False else"),
         Mutant(
-            "a text goes that is named", named, "names.update(name for line in file for name in _names(line))", "pass"
+            "a text goes that is named",
+            find_blob_names,
+            "names.update(name for line in file for name in _names(line))",
+            "pass",
         ),
     ],
     ids=lambda mutant: mutant.name,

@@ -44,7 +44,7 @@ class Edited:
             file.unlink()
         else:
             file.write_text(text)
-        await self.reload.again()
+        await self.reload.reload_files()
         await anyio.sleep(1)
 
     def status(self) -> dict[str, Any]:
@@ -73,11 +73,11 @@ async def test_an_edit_counts_at_once_and_a_mistake_is_told_once_and_changes_not
     async with editing(tmp_path) as edited:
         world, reload, said = edited.world, edited.reload, edited.said
         start = len(world.bodies(Adopted))
-        await reload.again()
+        await reload.reload_files()
         assert said == []
         (tmp_path / "policies.yaml").write_text("version: 1\npolicies: {x: [nonsense}\n")
         for _ in range(3):
-            await reload.again()
+            await reload.reload_files()
         assert said[-1] == "the configuration stays as it was"
         assert len(said) == 2
         assert "policies.yaml:2" in said[0]
@@ -100,7 +100,7 @@ async def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: 
         text += "budgets: {warn_at: 0.5}\n"
         (tmp_path / "config.yaml").write_text(text)
         for _ in range(2):
-            await reload.again()
+            await reload.reload_files()
             await anyio.sleep(1)
         assert said == ["read again, and in force now: settings", "config.yaml: tracker will count from the next start"]
         settings = world.world.settings
@@ -129,7 +129,7 @@ async def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: P
         await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsense]}\n")
         assert [fact.problems for fact in world.bodies(EditRefused)] == [tuple(edited.said[:-1])]
         assert "policies.yaml:2: policies.x[0]: no agent" in edited.status()["problems"][0]
-        await edited.reload.again()
+        await edited.reload.reload_files()
         await anyio.sleep(1)
         assert len(world.bodies(EditRefused)) == 1
         await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsens]}\n")
@@ -272,7 +272,7 @@ class Counting(Reload):
         super().__init__(folder, cast("Any", None), print)
         self.read = 0
 
-    async def again(self) -> None:
+    async def reload_files(self) -> None:
         self.read += 1
 
     async def reads(self, count: int) -> None:
@@ -288,7 +288,7 @@ async def test_the_agents_of_another_runner_come_with_it(tmp_path: Path) -> None
         agents = tmp_path / "agents.yaml"
         (tmp_path / "config.yaml").write_text("version: 1\nrunners: {mine: {type: 'own:Mine'}}\n")
         agents.write_text(agents.read_text().replace("type: opencode", "type: mine"))
-        await reload.again()
+        await reload.reload_files()
         assert said == ["config.yaml: runners, and with them agents.yaml, will count from the next start"]
         assert len(world.bodies(Adopted)) == start
         assert world.world.agents is not None

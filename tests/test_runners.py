@@ -10,10 +10,10 @@ from tests.conformance.runners import MemoryWorld, NamedWorld
 async def test_errors_say_whose_they_are_and_a_runner_that_is_gone_refuses() -> None:
     runners = RunnerRouter({"opencode": lambda: MemoryWorld().runner, "second": lambda: MemoryWorld().runner})
     with pytest.raises(RunnerUnavailable) as away:  # nobody has started it
-        await runners.of("second:ses_1").busy(("second:ses_1",))
+        await runners.find_runner("second:ses_1").busy(("second:ses_1",))
     assert away.value.runner == "second"
     with pytest.raises(RunnerRefused) as gone:
-        runners.of("third:ses_1")
+        runners.find_runner("third:ses_1")
     assert gone.value.runner == "third"
     assert not await runners.has_session("third:ses_1"), "what it had is gone with it"
 

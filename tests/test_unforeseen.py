@@ -106,7 +106,7 @@ async def test_each_effect_may_raise_anything_at_each_boundary(
     async def carry_out(error: BaseException, boundary: str) -> list[Any]:
         with monkeypatch.context() as context:
             Planted(kind, boundary, error, 1).put(context)
-            return await effects.carry_out(made(kind), World, probe=False)
+            return await effects.execute(made(kind), World, probe=False)
 
     for error, boundary in itertools.product(TWELVE, BOUNDARIES):
         (fact,) = await carry_out(error, boundary)

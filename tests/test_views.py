@@ -91,7 +91,7 @@ def test_what_was_stopped_says_what_it_waits_for(code: str, awaited: str) -> Non
 def test_every_sentence_can_be_said(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
         issues = [row["issue"] for row in standing.issue_rows(database)]
-        tales = [issue_story.why(database, issue, lambda _: None) for issue in issues]
+        tales = [issue_story.tell_story(database, issue, lambda _: None) for issue in issues]
     lines = [line for tale in tales if tale for line in tale["story"]]
     assert {line["type"] for line in lines} == set(issue_story.SENTENCES)
     assert not [line for line in lines if re.search(r"[{}]|None|\[\]", line["fact"] + line["reason"])]
@@ -105,7 +105,7 @@ def test_a_story_goes_from_the_first_look_to_what_it_waits_for(tmp_path: Path) -
     state = tmp_path / "state"
     life(state, issues=1, until="person")
     with contextlib.closing(open_read_only(state)) as database:
-        tale = issue_story.why(database, "t-1", lambda _: None)
+        tale = issue_story.tell_story(database, "t-1", lambda _: None)
     assert tale is not None
     said = [line["fact"] for line in tale["story"]]
     order = ["first seen: task", "taken under the policy", "run t-1/implement.1.1 goes to builder", "claimed", "asks a"]
@@ -126,7 +126,7 @@ def test_a_command_without_an_answer_is_under_way(tmp_path: Path) -> None:
     draw(tmp_path / "state", made.journal)
     made.journal.close()
     with contextlib.closing(open_read_only(tmp_path / "state")) as database:
-        tale = issue_story.why(database, "t-1", lambda _: None)
+        tale = issue_story.tell_story(database, "t-1", lambda _: None)
     assert tale is not None
     assert "claim it" in tale["now"]["under_way"]
     assert "(under way: claim it" in issue_story.closing(tale)[-1]
@@ -152,10 +152,10 @@ def test_a_run_in_a_tree_of_its_own_is_found_there(told: Path) -> None:
 
 def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
-        assert issue_story.why(database, "nope-1", lambda _: None) is None
+        assert issue_story.tell_story(database, "nope-1", lambda _: None) is None
         assert runs.show(database, "nope-1/implement.1.1", str) is None
         assert runs.folder_of(database, "nope-1/implement.1.1") is None
-    assert issue_story.why(None, "t-1", lambda _: None) is None
+    assert issue_story.tell_story(None, "t-1", lambda _: None) is None
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
         | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "runners": [], "edit": None}

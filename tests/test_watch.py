@@ -136,7 +136,7 @@ def test_what_happens_shows_on_it(project: Path) -> None:
         assert "by the night watch" not in seen.text
         state = project / ".agent-shepherd" / "state"
         made = Recorded(state)
-        world, after = made.journal.known()
+        world, after = made.journal.load_world()
         made.world = of_batches(made.journal.batches(after), world)
         made.now = made.world.now
         made.turn(resources.WorkPaused("the night watch"))

@@ -159,7 +159,7 @@ class Place:
         return VerifyWork(f"{RUN}/verify", "t-1", made.pop("commit", own.head), **made)
 
     async def verify(self, **fields: Any) -> delivery.WorkVerified:
-        *_, verified = await self.effects.carry_out(self.command(**fields), lambda: self.world)
+        *_, verified = await self.effects.execute(self.command(**fields), lambda: self.world)
         assert isinstance(verified, delivery.WorkVerified)
         return verified
 
@@ -298,13 +298,13 @@ async def test_an_issue_that_nobody_read_has_its_checks_adopted_first(place: Pla
     place.people.add("It", text=IssueText(acceptance=block(exists("there", "b"))))
     await place.work(b="b")
     place.knows(criteria=None)
-    adopted, verified = await place.effects.carry_out(place.command(), lambda: place.world)
+    adopted, verified = await place.effects.execute(place.command(), lambda: place.world)
     assert isinstance(adopted, delivery.CriteriaAdopted)
     assert isinstance(verified, delivery.WorkVerified)
     assert (adopted.checks, statuses(verified)) == (1, [("there", "passed")])
     place.people.person_deletes("t-1", "pat")
     with pytest.raises(TrackerRefused, match="has no issue t-1"):
-        await place.effects.carry_out(place.command(), lambda: place.world)
+        await place.effects.execute(place.command(), lambda: place.world)
 
 
 @pytest.mark.parametrize(("acceptance", "told"), [
@@ -415,7 +415,7 @@ async def test_what_nobody_wants_to_know_any_more_is_ended(
     answers: list[list[Fact]] = []
 
     async def one() -> None:
-        answers.append(await place.effects.carry_out(place.command(), lambda: place.world))
+        answers.append(await place.effects.execute(place.command(), lambda: place.world))
 
     async with anyio.create_task_group() as group:
         for _ in range(AT_ONCE + waits):
@@ -438,7 +438,7 @@ async def test_a_landing_that_is_over_is_not_verified_to_the_end(place: Place, m
     assert (await place.verify(run="", phase="", commit=head)).commit == head
     place.lands("another")
     place.verifier.takes = 20.0
-    (failed,) = await place.effects.carry_out(place.command(run="", commit=head), lambda: place.world)
+    (failed,) = await place.effects.execute(place.command(run="", commit=head), lambda: place.world)
     assert isinstance(failed, EffectFailed)
 
 
@@ -460,7 +460,7 @@ async def test_no_program_of_an_ended_verification_lives(place: Place, monkeypat
         return any(line == nap for line in listed.splitlines())
 
     async with anyio.create_task_group() as group:
-        group.start_soon(partial(effects.carry_out, place.command(commit=head, change=False), lambda: place.world))
+        group.start_soon(partial(effects.execute, place.command(commit=head, change=False), lambda: place.world))
         await wait_until(lives, 30)
         goes_back(place)
     assert not lives()
@@ -477,18 +477,18 @@ def integrate(place: Place, head: str) -> IntegrateWork:
 async def test_each_step_of_landing_may_be_repeated_and_what_was_kept_is_let_go(place: Place) -> None:
     head = await place.work(b="b")
     place.lands()
-    (made,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
+    (made,) = await place.effects.execute(integrate(place, head), lambda: place.world)
     assert isinstance(made, delivery.WorkIntegrated)
-    assert [made] == await place.effects.carry_out(integrate(place, head), lambda: place.world)
+    assert [made] == await place.effects.execute(integrate(place, head), lambda: place.world)
     assert place.trees.files(made.commit)["b"] == "b"
     assert place.trees.base == made.base
     move = MoveBase("t-1/land/1.0.0", "t-1", BRANCH, head, "main", made.base, made.commit)
     assert place.base.forgot == []
     for _ in range(2):
-        (landed,) = await place.effects.carry_out(move, lambda: place.world)
+        (landed,) = await place.effects.execute(move, lambda: place.world)
         assert landed == delivery.WorkLanded("t-1", move.key, "main", head, made.commit)
     assert place.base.forgot == [BRANCH, BRANCH]
-    (again,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
+    (again,) = await place.effects.execute(integrate(place, head), lambda: place.world)
     assert again == delivery.WorkLanded("t-1", "t-1/integrate/1.0", "main", head, made.commit, already=True)
     assert place.base.forgot == [BRANCH] * 3, "an earlier round may have kept something"
 
@@ -496,7 +496,7 @@ async def test_each_step_of_landing_may_be_repeated_and_what_was_kept_is_let_go(
 async def test_a_conflict_is_told_with_what_contradicts_what(place: Place) -> None:
     head = await place.work(both="mine\n")
     base = place.trees.commit("both", "theirs\n")
-    (conflict,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
+    (conflict,) = await place.effects.execute(integrate(place, head), lambda: place.world)
     assert isinstance(conflict, delivery.WorkConflicted)
     assert (conflict.head, conflict.base, conflict.paths) == (head, base, ("both",))
     assert "theirs" in await place.text(conflict.log)
@@ -504,14 +504,14 @@ async def test_a_conflict_is_told_with_what_contradicts_what(place: Place) -> No
 
 async def test_a_base_that_is_not_moved_is_told_with_the_reason(place: Place) -> None:
     head = await place.work(b="b")
-    (made,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
+    (made,) = await place.effects.execute(integrate(place, head), lambda: place.world)
     assert isinstance(made, delivery.WorkIntegrated)
     move = MoveBase("t-1/land/1.0.0", "t-1", BRANCH, head, "main", made.base, made.commit)
     place.base.refuses = MoveRefused("dirty", "main is checked out in /x, and there are uncommitted changes: a")
-    told = await place.effects.carry_out(move, lambda: place.world)
+    told = await place.effects.execute(move, lambda: place.world)
     assert told == [delivery.LandingRefused("t-1", move.key, "dirty", place.base.refuses.why)]
     place.trees.commit("c", "c")
-    (moved,) = await place.effects.carry_out(move, lambda: place.world)
+    (moved,) = await place.effects.execute(move, lambda: place.world)
     assert isinstance(moved, delivery.LandingRefused)
     assert (moved.code, place.base.forgot) == ("moved", [])
 
@@ -520,7 +520,7 @@ async def test_without_means_it_is_said_what_to_do(place: Place) -> None:
     effects = WorkEffects(place.tracker, place.blobs)
     await effects.settle(Settings())
     with pytest.raises(AshepError, match=r"set landing\.mode to branch"):
-        await effects.carry_out(integrate(place, "0" * 40), lambda: place.world)
+        await effects.execute(integrate(place, "0" * 40), lambda: place.world)
 
 
 async def test_all_that_an_issue_changed_is_flagged(place: Place) -> None:

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from ashep.cli.policy.graph import drawn
+from ashep.cli.policy.graph import draw_policy
 from ashep.config import read
 from ashep.config.presets import PRESETS, preset
 from ashep.config.starter import starter
@@ -34,7 +34,7 @@ def redrawn(page: str) -> str:
         title = re.search(r'title="([^"]+)"', found[2])
         policies = read(Policies, preset(title[1]) if title else last, Path("policies.yaml"))
         agents = read(Agents, starter("agents.yaml", title[1] if title else PRESETS[0]), Path("agents.yaml"))
-        lines = mermaid(drawn(policies, agents, Settings(), title[1] if title else None))
+        lines = mermaid(draw_policy(policies, agents, Settings(), title[1] if title else None))
         return f"```mermaid{found[2]}\n" + "\n".join(lines) + "\n```"
 
     return _FENCE.sub(block, page)

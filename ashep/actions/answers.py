@@ -120,12 +120,12 @@ async def answer(
     `NotAsked` where none is open, or the issue was written to behind `known`; `Answered` where an opposite answer of a
     person stands that is not named by `instead`.
     """
-    seen = await _seen(tracker, issue, known)
+    seen = await _read_issue(tracker, issue, known)
     if not _is_asked(seen, labels):
         raise NotAsked(f"{issue} asks nothing: {_standing(seen, labels)}")
     verdict: Verdict = "approved" if approved else "changes_requested"
-    stands = await _given(tracker, labels, seen)
-    others = _known(issue, [answer for answer in stands if answer.answer != verdict], instead)
+    stands = await _list_answers(tracker, labels, seen)
+    others = _find_replaced(issue, [answer for answer in stands if answer.answer != verdict], instead)
     return await _label(tracker, labels, seen, stands, others, approved, comment, at)
 
 
@@ -180,19 +180,19 @@ async def say(
     """
     if not clean(text).strip():
         raise UsageError("an answer has words")
-    seen = await _seen(tracker, issue, known)
+    seen = await _read_issue(tracker, issue, known)
     standing = seen.issue
     if leads_back and _is_asked(seen, labels):
-        stands = await _given(tracker, labels, seen)
+        stands = await _list_answers(tracker, labels, seen)
         again = all(answer.by == tracker.actor for answer in stands) and _is_last(tracker, seen, text, "approve")
-        others = () if again else _known(issue, stands, instead)
+        others = () if again else _find_replaced(issue, stands, instead)
         return await _label(tracker, labels, seen, stands, others, True, text, at)
     if standing.status != "blocked" or labels.needs_input not in standing.labels or standing.stamp is None:
         raise NotAsked(f"{issue} asks for no words: {_standing(seen, labels)}")
     words = f"@ashep {text}"
     stands = _answering_words(seen)
     if not _is_last(tracker, seen, words, "answer"):
-        _known(issue, stands, instead)
+        _find_replaced(issue, stands, instead)
     await _comment(tracker, seen, labels.needs_input, words, "answer", at)
     after = await tracker.issue(issue)
     if after is None:
@@ -213,7 +213,7 @@ def _crossed(issue: str, other: PendingAnswer) -> str:
     return f"in the same moment {other}: the later answer counts; look at {issue} again"
 
 
-def _known(issue: str, stands: Collection[PendingAnswer], instead: Instead) -> Collection[PendingAnswer]:
+def _find_replaced(issue: str, stands: Collection[PendingAnswer], instead: Instead) -> Collection[PendingAnswer]:
     """Give the answers that are replaced; `Answered` where one of them is newer than what is meant to be."""
     until = max((answer.at for answer in stands if instead is True or answer.id == instead), default=None)
     unknown = [answer for answer in stands if until is None or answer.at > until]
@@ -222,7 +222,7 @@ def _known(issue: str, stands: Collection[PendingAnswer], instead: Instead) -> C
     return stands
 
 
-async def given(tracker: Tracker, settings: Settings, asking: Collection[str]) -> dict[str, PendingAnswer]:
+async def find_answers(tracker: Tracker, settings: Settings, asking: Collection[str]) -> dict[str, PendingAnswer]:
     """Say which of these issues a person has answered whose word counts, and what the last one answered.
 
     That is one look, and a read of each issue that shows an answer, or asks for words: of the first `MOST`.
@@ -237,19 +237,21 @@ async def given(tracker: Tracker, settings: Settings, asking: Collection[str]) -
     marks = {labels.approved, labels.changes_requested, labels.needs_input}
     marked = [entry for entry in look.issues if entry.issue.id in asking and not marks.isdisjoint(entry.issue.labels)]
     for entry in marked[:MOST]:
-        words = labels.needs_input in entry.issue.labels
-        seen = await tracker.issue(entry.issue.id) if words else entry
-        answers = () if seen is None else _answering_words(seen) if words else await _given(tracker, labels, seen)
+        if labels.needs_input in entry.issue.labels:
+            snapshot = await tracker.issue(entry.issue.id)
+            answers = () if snapshot is None else _answering_words(snapshot)
+        else:
+            answers = await _list_answers(tracker, labels, entry)
         counting = [answer for answer in answers if settings.people is None or settings.people.names(answer.by)]
         if counting:
             newest[entry.issue.id] = counting[-1]
     return newest
 
 
-async def _given(tracker: Tracker, labels: Labels, seen: Seen) -> tuple[PendingAnswer, ...]:
+async def _list_answers(tracker: Tracker, labels: Labels, snapshot: Seen) -> tuple[PendingAnswer, ...]:
     """Give the answers of people that stand as labels, the oldest first."""
-    standing = {labels.approved, labels.changes_requested}.intersection(seen.issue.labels)
-    return await _newest(tracker, labels, seen.issue.id, standing) if standing else ()
+    standing = {labels.approved, labels.changes_requested}.intersection(snapshot.issue.labels)
+    return await _newest(tracker, labels, snapshot.issue.id, standing) if standing else ()
 
 
 async def _newest(tracker: Tracker, labels: Labels, issue: str, names: Collection[str]) -> tuple[PendingAnswer, ...]:
@@ -284,7 +286,7 @@ async def retry(
     tracker: Tracker, labels: Labels, issue: str, *, phase: str | None, held: bool, comment: str | None, at: datetime
 ) -> None:
     """Start a parked issue afresh, or one that is `held` in the phase that is given; `NotAsked` where it is neither."""
-    seen = await _seen(tracker, issue)
+    seen = await _read_issue(tracker, issue)
     parked = labels.parked in seen.issue.labels
     ours = held and seen.issue.stamp is not None and seen.issue.status in ("in_progress", "blocked")
     if not parked and not (ours and phase is not None):
@@ -300,7 +302,7 @@ async def retry(
 
 async def take(tracker: Tracker, labels: Labels, issue: str, *, comment: str | None, at: datetime) -> bool:
     """Take an issue: nothing is sent or started for it any more; False: it was taken already."""
-    seen = await _seen(tracker, issue)
+    seen = await _read_issue(tracker, issue)
     if seen.issue.status == "closed":
         raise NotAsked(f"{issue} is closed")
     await _comment(tracker, seen, labels.paused, comment, "take", at)
@@ -312,7 +314,7 @@ async def take(tracker: Tracker, labels: Labels, issue: str, *, comment: str | N
 
 async def release(tracker: Tracker, labels: Labels, issue: str, *, comment: str | None, at: datetime) -> None:
     """Give a taken issue back, so that it goes on; `NotAsked` where nobody has taken it."""
-    seen = await _seen(tracker, issue)
+    seen = await _read_issue(tracker, issue)
     if labels.paused not in seen.issue.labels:
         raise NotAsked(f"{issue} has no label {labels.paused}: {_standing(seen, labels)}")
     await _comment(tracker, seen, labels.paused, comment, "release", at)
@@ -357,14 +359,14 @@ def check_phase(phase: str, known: Collection[str]) -> None:
         raise UsageError(f"there is no phase {phase}; there are {', '.join(sorted(known))}")
 
 
-async def _seen(tracker: Tracker, issue: str, known: Known | None = None) -> Seen:
-    seen = await tracker.issue(issue)
-    if seen is None:
+async def _read_issue(tracker: Tracker, issue: str, known: Known | None = None) -> Seen:
+    snapshot = await tracker.issue(issue)
+    if snapshot is None:
         raise NotAsked(f"there is no issue {issue}")
-    stamp = seen.issue.stamp
+    stamp = snapshot.issue.stamp
     if known is not None and stamp is not None and stamp.instance == known[0] and stamp.seq > known[1]:
         raise NotAsked(_gone_on(issue))
-    return seen
+    return snapshot
 
 
 def _is_asked(seen: Seen, labels: Labels) -> bool:

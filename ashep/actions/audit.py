@@ -84,7 +84,7 @@ class IssuesAtSeq:
     rows: dict[str, dict[str, Any]]
 
 
-def drawn(state: Path) -> IssuesAtSeq | None:
+def read_issues(state: Path) -> IssuesAtSeq | None:
     """Read the database's picture at one moment; None: there is none, or none that can be read."""
     try:
         with closing(open_read_only(state)) as database:
@@ -104,7 +104,7 @@ class Books:
         self.ledger = Ledger(self.world)
         self.started: datetime | None = None
         self.picture: list[Finding] = []
-        self._state, self._told, self._drawn = state, told, drawn(state)
+        self._state, self._told, self._drawn = state, told, read_issues(state)
         self._position: reader.Position = reader.START
 
     def go_on(self) -> World:
@@ -240,7 +240,7 @@ async def _audit(project: Path, state: Path, settings: Settings, told: Told, say
         name = runner_of(session)
         if name in settings.runners.custom:
             raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
-        runner = runners.of(session)
+        runner = runners.find_runner(session)
 
         async def start() -> None:
             if name not in reached:

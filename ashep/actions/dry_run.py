@@ -74,7 +74,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()
         server = await _ask_server(project, folder, configuration)
-        world = _begun(world, actor, only, max_issues, configuration, info, server)
+        world = _start_world(world, actor, only, max_issues, configuration, info, server)
         notes = list[str]()
         if settings.worker.workspace != "shared" and tree.head is not None:
             checkup = checkup_of(project, settings, writes=False)
@@ -113,7 +113,7 @@ async def _ask_server(project: Path, folder: Path, configuration: Configuration)
     return resources.RunnerSeen("up", "", "", tuple(agent.name for agent in found.agents), found.models, found.default)
 
 
-def _begun(
+def _start_world(
     world: World,
     actor: str,
     only: tuple[str, ...],

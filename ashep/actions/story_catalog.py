@@ -39,7 +39,7 @@ class FoundStory:
     """Its issue, where that is known, and whether it is closed."""
 
     @property
-    def kept(self) -> bool:
+    def may_be_story(self) -> bool:
         """Whether it is a story, or may be one."""
         return self.story is None or self.story.kind in ("story", "specification")
 
@@ -69,17 +69,17 @@ class Stories:
         """Whether anything contradicts something else."""
         return any(one.disagrees for one in self.found) or any(one.disagrees for _, one in self.problems)
 
-    def named(self, wanted: str) -> FoundStory:
+    def find_story(self, name: str) -> FoundStory:
         """Find a story by `1-3`, `1.3`, its key or its path. Raises `UsageError`: there is none, or several."""
-        stories = [(one, one.story) for one in self.found if one.kept and one.story is not None]
-        same = [one for one, story in stories if wanted in (one.path, Path(one.path).name, story.key)]
-        ids = {wanted.lower(), id_in(Path(wanted).name)}
+        stories = [(one, one.story) for one in self.found if one.may_be_story and one.story is not None]
+        same = [one for one, story in stories if name in (one.path, Path(one.path).name, story.key)]
+        ids = {name.lower(), id_in(Path(name).name)}
         same = same or [one for one, story in stories if story.id is not None and story.id in ids]
         if len(same) == 1:
             return same[0]
         if same:
-            raise UsageError(f"{wanted} is one of {', '.join(one.path for one in same)}: say which, by its path")
-        raise UsageError(f"there is no story {wanted}; `ashep story list` shows those that there are")
+            raise UsageError(f"{name} is one of {', '.join(one.path for one in same)}: say which, by its path")
+        raise UsageError(f"there is no story {name}; `ashep story list` shows those that there are")
 
 
 def look(root: Path, paths: Sequence[Path] = ()) -> Stories:
@@ -90,19 +90,19 @@ def look(root: Path, paths: Sequence[Path] = ()) -> Stories:
 def beside_issues(seen: Stories, issues: Mapping[str, tuple[str, bool]]) -> Stories:
     """Put each story next to its issue, by its path, and say where they disagree."""
 
-    def beside(one: FoundStory) -> FoundStory:
-        issue = issues.get(one.path)
-        if issue is None or one.story is None:
-            return one
+    def join_issue(entry: FoundStory) -> FoundStory:
+        issue = issues.get(entry.path)
+        if issue is None or entry.story is None:
+            return entry
         id_, closed = issue
-        status, problems = one.story.status, one.problems
-        if closed != (one.story.state == "complete"):
+        status, problems = entry.story.status, entry.problems
+        if closed != (entry.story.state == "complete"):
             words = status.said[:60] if status else "no status"
-            said = f"it says {words}, and {id_} is {'' if closed else 'not '}closed"
-            problems = (*problems, StoryProblem(status.line if status else 1, said, disagrees=True))
-        return replace(one, issue=issue, problems=problems)
+            message = f"it says {words}, and {id_} is {'' if closed else 'not '}closed"
+            problems = (*problems, StoryProblem(status.line if status else 1, message, disagrees=True))
+        return replace(entry, issue=issue, problems=problems)
 
-    return replace(seen, found=tuple(map(beside, seen.found)))
+    return replace(seen, found=tuple(map(join_issue, seen.found)))
 
 
 def marks(root: Path) -> frozenset[tuple[str, int, int]]:
@@ -136,24 +136,26 @@ class _Looking:
         sprint = self._sprint(status)
         stories = list[tuple[str, Story | StoryProblem]]()
         for file in (file for file in files if file.name not in (SPRINT, PLANNED)):
-            name = self._named(file)
+            name = self._name_file(file)
             try:
                 stories.append((name, read(name, _bytes(file))))
             except UnreadableText as error:
                 stories.append((name, StoryProblem(error.line, str(error))))
         planned = [self._plan(file, stories) for file in files if file.name == PLANNED]
         planned += [] if paths else [self._planned(places)]
-        found = list(_beside(stories, sprint))
+        found = list(_join_sprint(stories, sprint))
         if status is not None and not paths:
             for entry in _without_file(sprint, found):
                 said = f"{entry.key} is {entry.said.said}, and has no file"
-                self.problems.append((self._named(status), StoryProblem(entry.said.line, said, disagrees=True)))
+                self.problems.append((self._name_file(status), StoryProblem(entry.said.line, said, disagrees=True)))
         without = dict[str, tuple[str, Planned]]()
         ids = {one.story.id for one in found if one.story is not None}
         for path, one in ((path, one) for path, listed in planned for one in listed if one.id not in ids):
             without.setdefault(one.id, (path, one))
         told, order = tuple(self.problems), tuple(self.order)
-        return Stories(tuple(found), status and self._named(status), tuple(without.values()), told, order, self.epics)
+        return Stories(
+            tuple(found), status and self._name_file(status), tuple(without.values()), told, order, self.epics
+        )
 
     def places(self) -> StoryPaths:
         there = {name: data for name in (*OLDER, *LAYERS) if (data := self._bytes(self.root / name)) is not None}
@@ -165,7 +167,7 @@ class _Looking:
         try:
             return _bytes(file) if os.path.lexists(file) else None
         except UnreadableText as error:
-            self.problems.append((self._named(file), StoryProblem(error.line, str(error))))
+            self.problems.append((self._name_file(file), StoryProblem(error.line, str(error))))
             return None
 
     def folders(self, places: StoryPaths) -> list[Path]:
@@ -194,12 +196,12 @@ class _Looking:
             sprint = read_sprint(data)
         except UnreadableText as error:
             sprint = Sprint((), None, (StoryProblem(error.line, str(error)),))
-        told = [(self._named(file), problem) for problem in sprint.problems]
+        told = [(self._name_file(file), problem) for problem in sprint.problems]
         self.problems.extend(one for one in told if one not in self.problems)
         return sprint
 
     def _plan(self, file: Path, stories: list[tuple[str, Story | StoryProblem]]) -> tuple[str, tuple[Planned, ...]]:
-        name, data = self._named(file), self._bytes(file)
+        name, data = self._name_file(file), self._bytes(file)
         try:
             planned, problems = read_planned(data or b"[]")
         except UnreadableText as error:
@@ -228,11 +230,11 @@ class _Looking:
             try:
                 epics = read_epics(data or b"")
             except UnreadableText as error:
-                self.problems.append((self._named(file), StoryProblem(error.line, str(error))))
+                self.problems.append((self._name_file(file), StoryProblem(error.line, str(error))))
                 continue
             if planned := tuple(story for epic in epics for story in epic.stories):
                 self.epics = epics
-                return self._named(file), planned
+                return self._name_file(file), planned
         return "", ()
 
     def _epic_files(self, places: StoryPaths) -> Iterator[list[Path]]:
@@ -243,7 +245,7 @@ class _Looking:
     def planning(self) -> tuple[list[tuple[str, bytes]], Path]:
         places = self.places()
         listed = self._epic_files(places)
-        named = [[(self._named(file), data) for file in files if (data := self._bytes(file))] for files in listed]
+        named = [[(self._name_file(file), data) for file in files if (data := self._bytes(file))] for files in listed]
         epics = next((some for some in named if any(read_epics(data) for _, data in some)), None)
         if epics is None:
             raise UsageError(f"{self.root} has no epics: no epics.md or epics/ in {', '.join(dict.fromkeys(EPICS))}")
@@ -251,7 +253,7 @@ class _Looking:
         status = self._sprint_of(places, ())
         return epics, status or self.root / (places.stories or stories) / SPRINT
 
-    def _named(self, file: Path) -> str:
+    def _name_file(self, file: Path) -> str:
         """A path relative to the root; one link that is a story is named by where it stands."""
         try:
             return str((file.parent.resolve() / file.name).relative_to(self.resolved))
@@ -287,7 +289,7 @@ def _files(wanted: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _beside(stories: Sequence[tuple[str, Story | StoryProblem]], sprint: Sprint) -> Iterator[FoundStory]:
+def _join_sprint(stories: Sequence[tuple[str, Story | StoryProblem]], sprint: Sprint) -> Iterator[FoundStory]:
     """Put each story next to what the sprint status says of it, and next to others of the same id."""
     kept = {path: one for path, one in stories if isinstance(one, Story) and one.kind in ("story", "specification")}
     keys, same = frozenset(one.key for one in kept.values()), dict[tuple[str, str], list[str]]()
@@ -348,7 +350,7 @@ def write(file: Path, was: bytes | None, new: bytes) -> None:
 # --- as JSON ------------------------------------------------------------------------------------------------------
 
 
-def told(found: FoundStory) -> dict[str, Any]:
+def dump_story(found: FoundStory) -> dict[str, Any]:
     """Give a file as `story check --json` has it."""
     problems = [{"line": one.line, "says": one.said, "disagrees": one.disagrees} for one in found.problems]
     story = found.story
@@ -359,10 +361,10 @@ def told(found: FoundStory) -> dict[str, Any]:
             "tasks": {"done": 0, "all": 0}, "sprint": None, "run": None, "problems": problems,
             "issue": found.issue and found.issue[0],
         }  # fmt: skip
-    said, boxes, run = story.status, Counter(one.done for one in story.tasks), story.run
+    status, boxes, run = story.status, Counter(one.done for one in story.tasks), story.run
     return {
         "path": found.path, "id": story.id, "key": story.key, "kind": story.kind, "title": story.title,
-        "status": said and said.word, "said": said and {"text": said.said, "line": said.line},
+        "status": status and status.word, "said": status and {"text": status.said, "line": status.line},
         "state": story.state, "why": story.why or None,
         "criteria": [{"text": text, "line": line} for text, line in story.criteria],
         "tasks": {"done": boxes[True], "all": len(story.tasks)},
@@ -376,7 +378,7 @@ def told(found: FoundStory) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def planned_told(path: str, planned: Planned) -> dict[str, Any]:
+def dump_planned(path: str, planned: Planned) -> dict[str, Any]:
     """Give a story that has no file as `story list --json` has it."""
     return {"path": path, "id": planned.id, "kind": "planned", "title": planned.title, "line": planned.line,
             "status": None, "state": "unknown", "why": "it is planned, and has no file"}  # fmt: skip

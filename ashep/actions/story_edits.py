@@ -17,9 +17,9 @@ from ashep.journal.durable_io import sync_folder
 
 def moved(root: Path, wanted: str, *, undo: bool, dry_run: bool) -> tuple[Path, Sharded]:
     """Shard a story, or put it back; the file that gets lines is written first, so that they are never nowhere."""
-    story = (root / look(root).named(wanted).path).resolve()
+    story = (root / look(root).find_story(wanted).path).resolve()
     archive = story.with_name(archive_of(story.name))
-    data, kept = _there(story) or b"", _there(archive)
+    data, kept = _read_file(story) or b"", _read_file(archive)
     try:
         made = unshard(data, kept or b"") if undo else shard(str(story), data, kept or b"")
     except NotWritable as error:
@@ -38,7 +38,7 @@ def moved(root: Path, wanted: str, *, undo: bool, dry_run: bool) -> tuple[Path, 
 
 def compared(before: Path, after: Path) -> tuple[StoryProblem, ...]:
     """Tell what a story has lost from one file to the other, whose name counts; lines are those of `before`."""
-    old, new = _there(before), _there(after)
+    old, new = _read_file(before), _read_file(after)
     if old is None:
         raise UsageError(f"{before}: there is no such file")
     return (StoryProblem(1, f"{after} is not there"),) if new is None else nothing_lost(old, new, str(after))
@@ -66,10 +66,10 @@ def planned(root: Path, date: datetime) -> PlanProposal:
     """Plan the stories of the epics. Raises `UsageError`, `NotWritable`, `Unreadable`."""
     (epics, sprint), keys = planning_of(root), dict[str, str]()
     if sprint.parent.is_dir():
-        stories = [one.story for one in look(root, [sprint.parent]).found if one.kept and one.story is not None]
+        stories = [one.story for one in look(root, [sprint.parent]).found if one.may_be_story and one.story is not None]
         pairs = ((story.id, story.key) for story in stories if story.id is not None)
         keys = {id_: key for id_, key in pairs if key.startswith(f"{id_}-")}
-    (steps, problems), was = plan_of(epics, keys), _there(sprint)
+    (steps, problems), was = plan_of(epics, keys), _read_file(sprint)
     if was is not None:
         return PlanProposal(steps, problems, sprint, was, *with_plan(was, steps))
     location = str(sprint.parent.relative_to(root))
@@ -80,18 +80,18 @@ def planned(root: Path, date: datetime) -> PlanProposal:
 def taught(root: Path, *, keep: bool) -> tuple[Path, tuple[str, ...]]:
     """Give what completed stories taught, and the file for it, next to the sprint status; and write it there."""
     seen = look(root)
-    stories = [(one.story, root / one.path) for one in seen.found if one.kept and one.story is not None]
+    stories = [(one.story, root / one.path) for one in seen.found if one.may_be_story and one.story is not None]
     stories.sort(key=lambda one: [int(part) if part.isdecimal() else 0 for part in (one[0].id or "").split("-")])
-    lines = learnings([(story, _there(file) or b"") for story, file in stories if story.state == "complete"])
+    lines = learnings([(story, _read_file(file) or b"") for story, file in stories if story.state == "complete"])
     beside = root / seen.sprint if seen.sprint else stories[0][1] if stories else root / "sprint"
     file = beside.with_name("learnings.md")
     if keep:
-        was = _there(file)
+        was = _read_file(file)
         write(file, was, with_learnings(was or b"", lines))
     return file, lines
 
 
-def _there(file: Path) -> bytes | None:
+def _read_file(file: Path) -> bytes | None:
     """Read a file that may not be there. Raises `NotWritable` where it cannot be read whole."""
     try:
         with file.open("rb") as stream:

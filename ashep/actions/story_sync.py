@@ -149,12 +149,12 @@ async def issues_of(project: Path, settings: Settings) -> dict[str, tuple[str, b
 
 
 def _is_one(found: FoundStory) -> bool:
-    return found.kept and found.story is not None and not Path(found.path).is_absolute()
+    return found.may_be_story and found.story is not None and not Path(found.path).is_absolute()
 
 
 def _chosen(seen: Stories, names: Sequence[str], epic: str | None) -> tuple[FoundStory, ...]:
     if names:
-        return tuple({found.path: found for found in map(seen.named, names)}.values())
+        return tuple({found.path: found for found in map(seen.find_story, names)}.values())
     kept = tuple(one for one in seen.found if _is_one(one))
     if epic is None:
         return kept
@@ -181,18 +181,18 @@ def _filed(found: FoundStory, git: Literal["new", "changed"] | None, planned: Pl
 
 
 async def _read_tracked(annotations: Annotations) -> list[TrackedStory]:
-    stories = [_kept(row, metadata.get(NOTE)) for row, metadata in await annotations.marked(NOTE)]
+    stories = [_parse_issue(row, metadata.get(NOTE)) for row, metadata in await annotations.marked(NOTE)]
     return [story for story in stories if story is not None]
 
 
-def _kept(row: Seen, note: object) -> TrackedStory | None:
+def _parse_issue(row: Seen, note: object) -> TrackedStory | None:
     """Read an issue; None: what stands in its metadata is none of ours."""
     noted = cast("dict[object, object]", note) if isinstance(note, dict) else {}
     texts = {key: value for key, value in noted.items() if isinstance(key, str) and isinstance(value, str)}
     if not texts.get("path") and not texts.get("epic"):
         return None
     issue, text, is_begun = row.issue, row.text, row.issue.stamp is not None
-    waits_for = tuple(one.on for one in text.dependencies if one.type == "blocks")
+    waits_for = tuple(dependency.on for dependency in text.dependencies if dependency.type == "blocks")
     words = IssueWords(issue.title, text.description, text.acceptance)
     return TrackedStory(issue.id, words, issue.status, texts, issue.assignee, issue.labels, waits_for, begun=is_begun)
 

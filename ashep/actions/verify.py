@@ -169,7 +169,7 @@ class NoChecks(AshepError):
     """An issue's acceptance criteria hold no block of checks."""
 
 
-def where(issue: str) -> str:
+def name_criteria(issue: str) -> str:
     """Name an issue's acceptance criteria as errors do."""
     return f"acceptance criteria of {issue}"
 
@@ -179,12 +179,12 @@ def types(settings: Settings) -> tuple[str, ...]:
     return tuple(settings.verification.types)
 
 
-async def seen(tracker: Tracker, issue: str) -> Seen:
+async def read_issue(tracker: Tracker, issue: str) -> Seen:
     """Read an issue; `NoSuchIssue` where there is none."""
-    found = await tracker.issue(issue)
-    if found is None:
+    snapshot = await tracker.issue(issue)
+    if snapshot is None:
         raise NoSuchIssue(f"there is no issue {issue}")
-    return found
+    return snapshot
 
 
 async def read_annotated(annotations: Annotations, issue: str) -> AnnotatedIssue:
@@ -195,12 +195,13 @@ async def read_annotated(annotations: Annotations, issue: str) -> AnnotatedIssue
     return annotated
 
 
-def of(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
+def read_checks(snapshot: Seen, registered: Collection[str], wrong: Wrong = wrong_pattern) -> Criteria:
     """Read the checks of an issue. Raises `ConfigErrors` where they are wrong, `NoChecks` where there are none."""
-    issue = found.issue.id
-    criteria = read_criteria(found.text.acceptance, where(issue), known, wrong)
+    issue = snapshot.issue.id
+    name = name_criteria(issue)
+    criteria = read_criteria(snapshot.text.acceptance, name, registered, wrong)
     if criteria is None:
-        raise NoChecks(f"the {where(issue)} hold no block of checks (`ashep criteria {issue} --set FILE` puts one)")
+        raise NoChecks(f"the {name} hold no block of checks (`ashep criteria {issue} --set FILE` puts one)")
     return criteria
 
 
@@ -210,7 +211,7 @@ async def set_checks(annotations: Annotations, issue: str, given: WrittenChecks,
     Raises `ConfigErrors` where it is not clear what they replace, and `NoSuchIssue`.
     """
     found = await read_annotated(annotations, issue)
-    text = put(found.acceptance, given, where(issue), known)
+    text = put(found.acceptance, given, name_criteria(issue), known)
     if text == found.acceptance:
         return False
     await annotations.rewrite(issue, IssuePatch(acceptance=text))

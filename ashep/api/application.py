@@ -118,7 +118,7 @@ def application(
             return found
         if "text/html" in request.headers.get("accept", "") and not page.files:
             return problem(404, MISSING)
-        if _who(service, request) is None:
+        if _find_session(service, request) is None:
             return _unknown()
         return problem(error.status_code, f"{request.method} {request.url.path}", (), dict(error.headers or {}))
 
@@ -129,7 +129,7 @@ def application(
         routes=[*routes, Route("/openapi.json", openapi)],
         middleware=[
             Middleware(OriginCheck, origins, lambda one: problem(one.status, one.why)),
-            Middleware(ConnectionLimiter, lambda scope: _who(service, Request(scope)) is not None, full),
+            Middleware(ConnectionLimiter, lambda scope: _find_session(service, Request(scope)) is not None, full),
         ],
         exception_handlers={HTTPException: elsewhere},
     )
@@ -138,7 +138,7 @@ def application(
 
 
 async def _answer(service: ApiServices, say: Callable[[str], None], operation: ApiRoute, request: Request) -> Response:
-    session = _who(service, request)
+    session = _find_session(service, request)
     if operation.scope is not None:
         if session is None:
             return _unknown()
@@ -150,7 +150,7 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
         if isinstance(answer, Stream):
             asks = request.method != "HEAD"
             return StreamingResponse(answer.lines, media_type=EVENTS) if asks else Response(media_type=EVENTS)
-        told = await to_thread.run_sync(_written, operation, answer)
+        told = await to_thread.run_sync(_dump_answer, operation, answer)
         where = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
         headers = where if operation.status == HTTPStatus.CREATED else None
         return Response(told, operation.status, headers, "application/json")
@@ -168,15 +168,15 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
         return problem(500, "the service made a mistake; it says more in its own output")
 
 
-def _written(operation: ApiRoute, answer: Any) -> str:
+def _dump_answer(operation: ApiRoute, answer: Any) -> str:
     """Write JSON by which nobody can be misled, also where control characters stand in it as JSON writes them."""
     adapter = operation.adapter
-    told = adapter.dump_json(adapter.validate_python(answer), warnings=False).decode()
-    return clean(_ESCAPES.sub(lambda found: found[0] if found[1] else "", told))
+    text = adapter.dump_json(adapter.validate_python(answer), warnings=False).decode()
+    return clean(_ESCAPES.sub(lambda match: match[0] if match[1] else "", text))
 
 
-def _who(service: ApiServices, request: Request) -> Session | None:
-    return service.sessions.who(request.headers.get("authorization", ""))
+def _find_session(service: ApiServices, request: Request) -> Session | None:
+    return service.sessions.find_session(request.headers.get("authorization", ""))
 
 
 def _unknown() -> Response:

@@ -47,7 +47,7 @@ class _Wanted(BaseModel):
 
 
 @contextmanager
-def held(state: Path) -> Generator[bool]:
+def lock_entrance(state: Path) -> Generator[bool]:
     """Hold the entrance, or say that another server does."""
     file = os.open(state / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -110,7 +110,7 @@ def devices(state: Path, revoke: str | None, now: Callable[[], datetime]) -> dic
     told = ask(state, {"devices": True, "revoke": revoke})
     if told is not None or not state.is_dir():
         return told or {"devices": [], "revoked": []}
-    with held(state) as alone:
+    with lock_entrance(state) as alone:
         if not alone:
             raise AshepError("a server of this project does not answer: try again, or end it first")
         known = Devices(state, now)

@@ -90,14 +90,14 @@ class Devices:
             for device in devices
         ]
 
-    def who(self, of: str, *, asks: bool = True) -> Device | None:
+    def find_device(self, token_hash: str, *, asks: bool = True) -> Device | None:
         """Give the device whose token has this hash; `asks`: it is there, and so is known for another while."""
-        found = self._known.get(of)
-        if found is None or not self._lives(found):
+        device = self._known.get(token_hash)
+        if device is None or not self._lives(device):
             return None
         if asks:
-            found.seen, self._changed = self._now(), True
-        return found
+            device.seen, self._changed = self._now(), True
+        return device
 
     def pair(self, of: str, person: str, agent: str) -> Device:
         """Know a device from now on; `agent`: what it says itself that it is."""

@@ -28,7 +28,7 @@ async def _leave(of: ApiServices, asked: RequestContext) -> BaseModel:
     return page.Left()
 
 
-def _who(session: Session) -> str:
+def _get_person(session: Session) -> str:
     assert session.person is not None  # no other session has a scope that writes
     return session.person
 
@@ -90,7 +90,7 @@ PAGE = (
     ),
     ApiRoute(
         "GET", f"{V1}/answers", "answers", "Answers of people that stand in the tracker, and are not followed yet.",
-        actions.Answers, lambda of, _: of.acts.given(), "read", problems=(422,),
+        actions.Answers, lambda of, _: of.acts.list_answers(), "read", problems=(422,),
     ),
     ApiRoute(
         "GET", f"{V1}/issues", "issues", "Issues, those whose standing changed last first, page by page.",
@@ -169,7 +169,7 @@ PAGE = (
     ),
     ApiRoute(
         "GET", f"{V1}/then", "then", "How everything stood at a moment, by the journal until then.",
-        json_types.ThenJson, lambda of, asked: point_in_time.then(of.pictures, asked.given), "read",
+        json_types.ThenJson, lambda of, asked: point_in_time.read_moment(of.pictures, asked.given), "read",
         query=point_in_time.WhichMoment, problems=(422,),
     ),
     ApiRoute(
@@ -185,27 +185,27 @@ PAGE = (
         "GET", f"{V1}/events", "events", "What changes, as server-sent events: `changed`; `signs` of a run.",
         page.Changed,
         lambda of, asked: of.live.watch(
-            asked.given.run, lambda: of.sessions.who(asked.authorization, asks=False) is not None
+            asked.given.run, lambda: of.sessions.find_session(asked.authorization, asks=False) is not None
         ), "read", query=run_artifacts.RunReference, problems=(422,),
     ),
     ApiRoute(
         "POST", f"{V1}/issues/{{issue}}", "act", "Approve, reject, answer, retry, take or release an issue.",
-        actions.Done, lambda of, asked: of.acts.act(_who(asked.session), asked.place["issue"], asked.given), "answer",
-        actions.Act, problems=(404, 409, 502, *OF_BODIES),
+        actions.Done, lambda of, asked: of.acts.act(_get_person(asked.session), asked.place["issue"], asked.given),
+        "answer", actions.Act, problems=(404, 409, 502, *OF_BODIES),
     ),
     ApiRoute(
         "POST", f"{V1}/pause", "pause", "Let no run start.",
-        actions.Done, lambda of, asked: of.acts.pause(_who(asked.session), asked.given), "control",
+        actions.Done, lambda of, asked: of.acts.pause(_get_person(asked.session), asked.given), "control",
         actions.Pause, problems=(502, *OF_BODIES),
     ),
     ApiRoute(
         "POST", f"{V1}/resume", "resume", "Let runs start again.",
-        actions.Done, lambda of, asked: of.acts.resume(_who(asked.session), asked.given), "control",
+        actions.Done, lambda of, asked: of.acts.resume(_get_person(asked.session), asked.given), "control",
         actions.Resume, problems=(502, *OF_BODIES),
     ),
     ApiRoute(
         "POST", f"{V1}/cancel", "cancel", "Stop what is done for an issue, which parks.",
-        actions.Done, lambda of, asked: of.acts.cancel(_who(asked.session), asked.given), "control",
+        actions.Done, lambda of, asked: of.acts.cancel(_get_person(asked.session), asked.given), "control",
         actions.Cancel, problems=(502, *OF_BODIES),
     ),
     ApiRoute(

@@ -32,7 +32,7 @@ from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.handlers.events import Live
 from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
-from ashep.api.login_links import LoginLinks, held
+from ashep.api.login_links import LoginLinks, lock_entrance
 from ashep.api.openapi import ApiServices
 from ashep.api.paired_devices import Devices, read_private
 from ashep.api.sessions import Sessions
@@ -226,7 +226,7 @@ def serve(
     """
     state = folder / "state"
     token, place = token_of(state, wanted.token_env, os.environ)
-    with _listener(wanted) as (listener, address, said), held(state) as alone:
+    with _listener(wanted) as (listener, address, said), lock_entrance(state) as alone:
         devices = Devices(state, lambda: datetime.now(UTC)) if alone else None  # noqa: TID251 - as below
         if devices is not None:
             try:

@@ -80,32 +80,32 @@ class Sessions:
             raise WrongCode("this link is not good any more: `ashep ui` gives a fresh one")
         made = token_urlsafe(32)
         if pairs and self.devices is not None:
-            return made, _of(self.devices.pair(_sum(made), person, agent))
+            return made, _make_session(self.devices.pair(_sum(made), person, agent))
         session = Session(PERSON, person)
         self._open[_sum(made)] = _Open(session, self._now() + IDLE)
         _bound(self._open)
         return made, session
 
-    def who(self, authorization: str, *, asks: bool = True) -> Session | None:
+    def find_session(self, authorization: str, *, asks: bool = True) -> Session | None:
         """Say whose token a request gives, by its `Authorization`; None: nobody's.
 
         `asks`: it is a request, after which a session lasts for another while; else it is only looked at.
         """
-        scheme, _, given = authorization.partition(" ")
+        scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
-        known = _sum(given.strip())
-        if compare_digest(known, self._machine):
+        token_hash = _sum(token.strip())
+        if compare_digest(token_hash, self._machine):
             return Session(MACHINE)
-        if self.devices is not None and (device := self.devices.who(known, asks=asks)) is not None:
-            return _of(device)
-        found = self._open.get(known)
-        if found is None or found.until <= self._now():
-            self._open.pop(known, None)
+        if self.devices is not None and (device := self.devices.find_device(token_hash, asks=asks)) is not None:
+            return _make_session(device)
+        session = self._open.get(token_hash)
+        if session is None or session.until <= self._now():
+            self._open.pop(token_hash, None)
             return None
         if asks:
-            found.until = self._now() + IDLE
-        return found.session
+            session.until = self._now() + IDLE
+        return session.session
 
     def leave(self, authorization: str) -> None:
         """End the session of this token; a device is known no more."""
@@ -120,7 +120,7 @@ class Sessions:
             await self.devices.save()
 
 
-def _of(device: Device) -> Session:
+def _make_session(device: Device) -> Session:
     return Session(PERSON, device.person, device.name)
 
 

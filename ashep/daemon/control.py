@@ -202,7 +202,7 @@ class LiveSigns:
                 if not world.is_up(runner_of(session)):
                     continue
                 try:
-                    life = await self._runners.of(session).life(session)
+                    life = await self._runners.find_runner(session).life(session)
                 except RunnerError:
                     continue
                 found[run.id] = {

@@ -114,7 +114,7 @@ def narrator(say: Say) -> Picture:
     def tell(entries: Sequence[records.Entry], world: World) -> None:
         nonlocal known
         for entry in entries:
-            lines = (_told(entry.body, world),)
+            lines = (_describe_event(entry.body, world),)
             if isinstance(seen := entry.body, delivery.RepositorySeen):
                 fault = seen.fault and f"nothing begins until this is mended: {seen.fault}"
                 lines, before = (fault, seen.behind, seen.error), known
@@ -126,7 +126,7 @@ def narrator(say: Say) -> Picture:
     return tell
 
 
-def _told(body: Fact | commands.Command, world: World) -> str | None:
+def _describe_event(body: Fact | commands.Command, world: World) -> str | None:
     """What a person who watches is told of: the turns of the story, not every effect."""
     match body:
         case EffectFailed(unforeseen=True):
@@ -186,7 +186,7 @@ def _told(body: Fact | commands.Command, world: World) -> str | None:
             several = f", and {n} more" if (n := len(body.findings) - 1 + body.more) else ""
             return f"the audit found: {body.findings[0].issue or ''} {body.findings[0].what}{several} (`ashep audit`)"
         case TrackerSeen() if body.replaced:
-            more = _told(replace(body, replaced=""), world)
+            more = _describe_event(replace(body, replaced=""), world)
             return f"the tracker's program was replaced: {body.replaced}" + (f"; {more}" if more else "")
         case TrackerSeen() if body.unread:
             names = ", ".join(f"{issue} ({reason})" for issue, reason in body.unread[:5])

@@ -49,7 +49,7 @@ class Pruner:
     async def _look(self) -> None:
         try:
             for _ in range(MOST):
-                if not await self._one():
+                if not await self._prune_first_file():
                     break
             await self._finish()
             self._said = ""
@@ -61,7 +61,7 @@ class Pruner:
                 self._report(said)
             self._said = said
 
-    async def _one(self) -> bool:
+    async def _prune_first_file(self) -> bool:
         """Give up the first file, if it may go: first that is a fact, then something stands for it."""
         world, now = self._shepherd.world, self._clock.now()
         files = await to_thread.run_sync(self._files, world, now)

@@ -26,19 +26,19 @@ class Heartbeat:
     async def run(self) -> None:
         """Beat for ever."""
         while True:
-            held = self._held()
+            held = self._list_leased()
             self._leases.keep_only(held)
             due = sorted(held, key=lambda issue: (-self._leases.age(issue), issue))
             if not due:
-                await self._shepherd.until(lambda _: bool(self._held()))
+                await self._shepherd.until(lambda _: bool(self._list_leased()))
                 continue
             left = EVERY - self._leases.age(due[0])
             if left > 0:
-                await self._shepherd.wait_while(lambda _, held=held: self._held() == held, max(left, SHORTEST))
+                await self._shepherd.wait_while(lambda _, held=held: self._list_leased() == held, max(left, SHORTEST))
                 continue
             await self._beat(due[0])
 
-    def _held(self) -> frozenset[str]:
+    def _list_leased(self) -> frozenset[str]:
         return frozenset(self._shepherd.world.indexes.leased)
 
     async def _beat(self, issue: str) -> None:

@@ -76,23 +76,23 @@ class PullWatch:
                 raise
             seen = PullRequestSeen(flow.issue.id, pull.number, as_of, "gone")
         else:
-            seen = await self._seen(flow.issue.id, pull, found, as_of)
+            seen = await self._build_fact(flow.issue.id, pull, found, as_of)
         self._shepherd.tell(partial(pull_read, seen=seen))
 
-    async def _seen(self, issue: str, pull: Pull, found: PullState, as_of: int) -> PullRequestSeen:
-        fresh = [one for one in found.said if one.id not in pull.heard]
-        text = words(pull.url, found, fresh)
-        log = await self._blobs.keep(text) if fresh or found.failing else ""
+    async def _build_fact(self, issue: str, pull: Pull, reading: PullState, as_of: int) -> PullRequestSeen:
+        fresh = [comment for comment in reading.said if comment.id not in pull.heard]
+        text = words(pull.url, reading, fresh)
+        log = await self._blobs.keep(text) if fresh or reading.failing else ""
         return PullRequestSeen(
             issue=issue,
             number=pull.number,
             as_of=as_of,
-            state=found.state,
-            head=found.head,
-            by=clean(found.by or ""),
-            merged_as=found.merged_as or "",
-            ci=found.ci,
-            failing=tuple(clean(name) for name in found.failing),
+            state=reading.state,
+            head=reading.head,
+            by=clean(reading.by or ""),
+            merged_as=reading.merged_as or "",
+            ci=reading.ci,
+            failing=tuple(clean(name) for name in reading.failing),
             remarks=tuple(Remark(one.id, one.kind, clean(one.by), one.bot) for one in fresh),
             log=log,
         )

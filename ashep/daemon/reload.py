@@ -21,11 +21,11 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.daemon import adopted, adopted_templates
 from ashep.daemon.shepherd import Shepherd
-from ashep.prompt import user_files as prompt_files
+from ashep.prompt import user_files
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 
-FOLDERS = (POLICIES, prompt_files.PROMPTS)
+FOLDERS = (POLICIES, user_files.PROMPTS)
 """What lies in these counts, too."""
 
 KEPT = 10
@@ -64,7 +64,7 @@ class Reload:
     async def _on_signal(self) -> None:
         with anyio.open_signal_receiver(signal.SIGHUP) as signals:
             async for _ in signals:
-                await self.again()
+                await self.reload_files()
 
     async def _on_change(self) -> None:
         while True:
@@ -98,27 +98,27 @@ class Reload:
         seen = False
         async for changes in watch:
             if changes or not seen:
-                await self.again()
+                await self.reload_files()
                 seen = True
                 if await anyio.to_thread.run_sync(self._folders) != folders:
                     return
 
-    async def again(self) -> None:
+    async def reload_files(self) -> None:
         """Read the files, and adopt what differs; a mistake is told once, and what was good stays in force."""
         try:
-            files = await anyio.to_thread.run_sync(prompt_files.read, self._folder)
+            files = await anyio.to_thread.run_sync(user_files.read, self._folder)
         except ConfigErrors as errors:
             self._refuse([str(error) for error in errors.errors])
             return
         fresh, world = files.configuration, self._shepherd.world
         settings = world.settings.model_copy(update={key: getattr(fresh.settings, key) for key in LIVE})
         if settings.isolated != world.settings.isolated:  # the agent server was made for where agents work now
-            kept = settings.worker.model_copy(update={"workspace": world.settings.worker.workspace})
-            settings = settings.model_copy(update={"worker": kept})
+            worker = settings.worker.model_copy(update={"workspace": world.settings.worker.workspace})
+            settings = settings.model_copy(update={"worker": worker})
         facts: list[Adopted] = []
-        of = {agent.runner.type for agent in fresh.agents.agents if not agent.is_human}
+        runners = {agent.runner.type for agent in fresh.agents.agents if not agent.is_human}
         # an agent is of a runner that comes with the next start only
-        another = any(fresh.settings.runners.kind(name) != world.settings.runners.kind(name) for name in of)
+        another = any(fresh.settings.runners.kind(name) != world.settings.runners.kind(name) for name in runners)
         for kind, name, wanted, known in (
             ("settings", "config", settings, world.settings),
             ("agents", "agents", world.agents if another and world.agents else fresh.agents, world.agents),
@@ -136,8 +136,8 @@ class Reload:
         elif self._refused:
             self._say("read again, and nothing is wrong any more: what is in force stays so")
         self._refused = False
-        said = f"config.yaml: {', '.join(later)}{', and with them agents.yaml,' if another else ''}"
-        self._tell(*([f"{said} will count from the next start"] if later else []))
+        message = f"config.yaml: {', '.join(later)}{', and with them agents.yaml,' if another else ''}"
+        self._tell(*([f"{message} will count from the next start"] if later else []))
 
     def _refuse(self, problems: list[str]) -> None:
         fact = EditRefused(tuple(problems[:KEPT]), len(problems[KEPT:]))

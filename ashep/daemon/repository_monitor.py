@@ -52,7 +52,7 @@ class RepositoryWatch:
             )
 
     async def _look(self, world: World, merges: tuple[str, ...]) -> RepositorySeen:
-        landing, checkup, trouble = world.settings.landing, self._checkups.of(world.settings), _trouble(world)
+        landing, checkup, trouble = world.settings.landing, self._checkups.get_part(world.settings), _trouble(world)
         branch, head = (world.tree.branch, world.tree.head) if world.tree is not None else (None, None)
         base = landing.base or branch or ""
         if landing.fetches and (is_behind(world) or self._clock.monotonic() >= self._fetch_at):

@@ -150,7 +150,7 @@ class Monitor:
             seen = RunnerSeen("up", *listed, exhaustive=catalog.exhaustive, runner=self._name)
             used, tried = catalog.memory, catalog.tried
         ended, self._ended = self._ended, []
-        now = self._shepherd.now()
+        now = self._shepherd.get_time()
         # what follows from it may be a time to wait for
         await self._shepherd.ask(lambda world: _news(world, seen, tried, [*ended, *failed], now))
         if self._name == OPENCODE:
@@ -258,7 +258,7 @@ class Monitor:
             if now - self._asked_at >= QUESTION:
                 await self._read_requests(as_of)
         except RunnerError as error:
-            self._lost(error)
+            self._report_outage(error)
 
     def _not_looked_at(
         self, live: list[tuple[Flow, Run]], signed: Collection[str | None], now: float
@@ -280,14 +280,16 @@ class Monitor:
 
     def _sent_at(self, run: Run, now: float) -> float:
         """When its prompt went out; where that was long ago, or is not known, it is due."""
-        age = (self._shepherd.now() - run.started).total_seconds() if run.started and run.prompt.n == 1 else math.inf
+        if run.started is None or run.prompt.n != 1:
+            return -math.inf
+        age = (self._shepherd.get_time() - run.started).total_seconds()
         return now - max(age, 0.0) if age < self._every else -math.inf
 
-    def _lost(self, error: RunnerError) -> None:
-        lost, moment = server_lost(error), self._clock.monotonic()
+    def _report_outage(self, error: RunnerError) -> None:
+        outage, moment = server_lost(error), self._clock.monotonic()
         self._looked, self._due = dict.fromkeys(self._looked, moment), moment + self._every
-        now = self._shepherd.now()
-        self._shepherd.tell(lambda world: observe.runner_read(world, lost, now))
+        now = self._shepherd.get_time()
+        self._shepherd.tell(lambda world: observe.runner_read(world, outage, now))
 
     async def _read_requests(self, as_of: int) -> None:
         self._asked_at = self._clock.monotonic()
@@ -329,7 +331,7 @@ class Monitor:
         return seen.state != "finished"
 
     async def _read_turn(self, flow: Flow, as_of: int) -> TurnReading | None:
-        now = self._shepherd.now()
+        now = self._shepherd.get_time()
         return await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of, now)
 
     # --- people -------------------------------------------------------------------------------------------------
@@ -348,7 +350,7 @@ class Monitor:
                         if session is not None:
                             self._shepherd.tell(partial(observe.session_read, seen=session))
             except RunnerError as error:
-                self._lost(error)
+                self._report_outage(error)
             with anyio.move_on_after(PEOPLE_EVERY):
                 await self._shepherd.changed()
                 await self._shepherd.wait_while(lambda _: not any(one.fresh_after for _, one in self._takeovers()))

@@ -58,7 +58,7 @@ class Hours:
         """`quiet`: those in which nobody is told anything, and not those in which no run starts."""
         self._shepherd, self._clock, self._quiet = shepherd, clock, quiet
 
-    def _wanted(self) -> Sequence[QuietHours]:
+    def _get_quiet_hours(self) -> Sequence[QuietHours]:
         settings = self._shepherd.world.settings
         return settings.notify.quiet_hours if self._quiet else settings.worker.quiet_hours
 
@@ -69,9 +69,9 @@ class Hours:
         """Look at every beginning, and at every other configuration, for ever."""
         told: dict[str, datetime] | None = None
         while True:
-            now, wanted = self._clock.now(), self._wanted()
+            now, wanted = self._clock.now(), self._get_quiet_hours()
             windows, begins = in_force(wanted, now)
             if windows != told:
                 told = windows
                 self._shepherd.tell(lambda world, windows=windows, now=now: self._read(world, windows, now))
-            await self._shepherd.sleep_while(lambda _, wanted=wanted: self._wanted() == wanted, begins)
+            await self._shepherd.sleep_while(lambda _, wanted=wanted: self._get_quiet_hours() == wanted, begins)

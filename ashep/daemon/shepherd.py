@@ -59,7 +59,7 @@ class Shepherd:
 
     def recover(self) -> World:
         """Take the newest snapshot and fold what follows. Blocks; call it once, before `running`."""
-        self.world, after = self._journal.known()
+        self.world, after = self._journal.load_world()
         for batch in self._journal.batches(after):
             for entry in batch.entries:
                 self.world = evolve(self.world, entry)
@@ -167,7 +167,7 @@ class Shepherd:
         facts = [*disk_read(self.world, self._journal.room()), *facts]
         if facts or everything:
             facts = [*self._jumped(), *facts]
-            at = self.now()
+            at = self.get_time()
             world, entries = step(
                 self.world, facts, at, self._journal.next_seq, everything=everything, dispatcher=self._dispatcher
             )
@@ -189,11 +189,11 @@ class Shepherd:
         if self._group is None or self.stopping:
             return
         self._under_way += 1
-        self._group.start_soon(self._carry_out, command, probe)
+        self._group.start_soon(self._execute, command, probe)
 
-    async def _carry_out(self, command: commands.Command, probe: bool) -> None:
+    async def _execute(self, command: commands.Command, probe: bool) -> None:
         try:
-            answer = await self._effects.carry_out(command, lambda: self.world, probe=probe)
+            answer = await self._effects.execute(command, lambda: self.world, probe=probe)
             self.tell(*answer)
         finally:
             self._under_way -= 1
@@ -210,9 +210,9 @@ class Shepherd:
             await self.sleep_while(lambda world, due=due: next_due(world) == due, due - self._ahead)
             if jumped := self._jumped():
                 self.tell(*jumped)
-            if any(True for _ in due_timers(self.world, self.now())):
+            if any(True for _ in due_timers(self.world, self.get_time())):
                 waits = self.changed
-                self.tell(lambda world: due_timers(world, self.now()))
+                self.tell(lambda world: due_timers(world, self.get_time()))
                 await waits()
 
     async def sleep_while(self, holds: Callable[[World], bool], until: datetime | None) -> None:
@@ -227,7 +227,7 @@ class Shepherd:
             await (self._clock.sleep_until(until) if until is not None else anyio.sleep_forever())
             group.cancel_scope.cancel()
 
-    def now(self) -> datetime:
+    def get_time(self) -> datetime:
         """The time of facts: the wall clock's, which goes on here where that was set back."""
         return self._clock.now() + self._ahead
 

@@ -24,6 +24,7 @@ line by line and compares those before it with the hash in the next one's header
 last complete batch is at most one batch that was never acknowledged: it is cut. A bad line that is followed by the
 commit of a later batch cannot come from an interrupted write, and stops the daemon (`JournalDamaged`).
 
-Modules: `lines` (one line), `files` (reading), `log` (writing), `chain` (what is sealed), `heads`, `archive`,
-`snapshots`, `keeper` (when one is due), `blobs` (texts by their hash), `lock` (one writer; it imports nothing heavy).
+Modules: `framing` (one line), `reader`, `writer`, `hash_chain` (what is sealed), `heads`, `archive`, `prune` (what goes
+from it), `snapshots`, `snapshot_writer` (when one is due), `verify`, `blobs` (texts by their hash), `durable_io` (files
+that last), `disk_reserve`, `lock` (one writer; it imports nothing heavy).
 """

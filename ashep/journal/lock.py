@@ -51,7 +51,7 @@ class Lock:
                 else:
                     break
             else:
-                raise _held(state, _read(file))
+                raise _build_error(state, _read(file))
             us = Holder(os.getpid(), started.isoformat(timespec="seconds"), __version__)
             data = json.dumps(asdict(us)).encode() + b"\n"
             os.ftruncate(file, 0)
@@ -99,10 +99,10 @@ def holder(state: Path) -> Holder | None:
 def refuse_held(state: Path) -> None:
     """Raise `AlreadyRunning` where a live daemon holds the folder; it is not taken, and may be a moment later."""
     if who := holder(state):
-        raise _held(state, who)
+        raise _build_error(state, who)
 
 
-def _held(state: Path, who: Holder) -> AlreadyRunning:
+def _build_error(state: Path, who: Holder) -> AlreadyRunning:
     process = f"process {who.pid}, started {who.started or 'just now'}, ashep {who.version}"
     return AlreadyRunning(f"another daemon holds {state}: {process}")
 

@@ -72,7 +72,7 @@ def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None
     begin = base(folder).file
     gone = [path for path in archive.archived(folder) if path.name < begin]
     try:
-        texts = blobs.sweep(named(folder, told), now) if gone else 0
+        texts = blobs.sweep(find_blob_names(folder, told), now) if gone else 0
         for path in gone:
             if (twin := folder / path.name).exists():  # a move to another disk that was interrupted
                 twin.unlink()
@@ -84,13 +84,13 @@ def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None
     return Deleted(gone, texts)
 
 
-def named(folder: Path, told: Callable[[], None] = lambda: None) -> set[str]:
+def find_blob_names(folder: Path, tell: Callable[[], None] = lambda: None) -> set[str]:
     """Find everything that may be the name of a text in what the journal holds, and in what stands for the rest."""
     world, begin = snapshots.beginning(folder)
     names = {name for _, data in dump(lasting(world)) for name in _names(data)}
     for path in journal_files(folder):
         if path.name >= begin.file:
-            told()
+            tell()
             with open_file(folder, path.name) as file:
                 names.update(name for line in file for name in _names(line))
     return names

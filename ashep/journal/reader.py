@@ -129,12 +129,12 @@ def last_header(folder: Path) -> Position:
     return begin
 
 
-def begun(folder: Path) -> JournalBegun | None:
+def read_first_record(folder: Path) -> JournalBegun | None:
     """Read the journal's first record, as what stands for the pruned part has it; None: it is still to be written."""
     record = _base(folder)
     if record is not None:
-        said = record["begun"]
-        return JournalBegun(said["instance"], said["secret"], said["actor"])
+        fields = record["begun"]
+        return JournalBegun(fields["instance"], fields["secret"], fields["actor"])
     for _, _, records in Scan(folder).records():
         body = from_json(records[0]).body if records[0]["type"] == JournalBegun.__name__ else None
         return body if isinstance(body, JournalBegun) else None

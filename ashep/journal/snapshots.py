@@ -106,12 +106,12 @@ def _paths(state: Path) -> list[Path]:
 def usable(state: Path) -> Iterator[SnapshotHead]:
     """Give the snapshots that this version made of this journal, the newest first; whether they are whole is open."""
     for path in _paths(state):
-        kept = _kept(path)
+        kept = _read_head(path)
         if kept and kept.fingerprint == fingerprint() and holds(state / "journal", kept.mark.position):
             yield kept
 
 
-def _kept(path: Path) -> SnapshotHead | None:
+def _read_head(path: Path) -> SnapshotHead | None:
     try:
         with path.open("rb") as file:
             record = parse(file.readline())
@@ -146,7 +146,7 @@ def beginning(folder: Path) -> tuple[World, Position]:
     path = folder / BASE
     if not path.exists():
         return World(), START
-    kept = _kept(path)
+    kept = _read_head(path)
     try:
         if kept is None:
             raise ValueError("its first line is bad")

@@ -27,12 +27,12 @@ from ashep.journal.reader import (
     Scan,
     base,
     batches,
-    begun,
     file_name,
     holds,
     journal_files,
     last_header,
     open_file,
+    read_first_record,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ class Journal:
             scan = Scan(folder, _vouched(state) or last_header(folder), hashing=True)
             for _ in scan.records():
                 pass
-            journal = cls(folder, _prepare(folder, scan, at), begun(folder), aside, cut=scan.torn, sizes=sizes)
+            tail, first = _prepare(folder, scan, at), read_first_record(folder)
+            journal = cls(folder, tail, first, aside, cut=scan.torn, sizes=sizes)
         except OSError as error:
             raise DiskFailed(f"the journal in {folder} cannot be opened: {error}. Nothing was acted on.") from error
         journal.unchecked = wait
@@ -136,7 +137,7 @@ class Journal:
             else:
                 archive(self.folder, keep)
 
-    def known(self, until: tuple[str, int, int, str] | None = None) -> tuple[World, Position]:
+    def load_world(self, until: tuple[str, int, int, str] | None = None) -> tuple[World, Position]:
         """Give the World of the newest good snapshot (not behind `until`) and its place: what `batches` gives follows.
 
         Without a snapshot they are those with which the journal begins. Blocks; raises `JournalDamaged`.
@@ -164,11 +165,6 @@ class Journal:
             return disk_reserve.free(self.folder)
         except OSError:
             return 2 * disk_limits.LOW_DISK  # whoever writes next will be told what is wrong
-
-    def read(self) -> Iterator[records.Entry]:
-        """Give every durable entry, in order; raises `JournalDamaged`. Blocks."""
-        for batch in self.batches():
-            yield from batch.entries
 
     def batches(self, after: tuple[str, int, int, str] = START) -> Iterator[ReadBatch]:
         """Give the durable batches behind a position that the journal `holds`; raises `JournalDamaged`. Blocks."""

@@ -59,7 +59,7 @@ class Journal(Protocol):
         """Give the bytes that may still be written; it takes microseconds."""
         ...
 
-    def known(self) -> tuple[World, Place]:
+    def load_world(self) -> tuple[World, Place]:
         """Give a World to begin with, and its place: what `batches` gives follows. Blocks; raises `JournalDamaged`."""
         ...
 

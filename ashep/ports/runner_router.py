@@ -30,7 +30,7 @@ class PrefixedRunner:
     def _outer(self, session: str) -> str:
         return f"{self.name}:{session}"
 
-    async def _of(self, call: Awaitable[_Answer]) -> _Answer:
+    async def _tag_error(self, call: Awaitable[_Answer]) -> _Answer:
         try:
             return await call
         except RunnerError as error:
@@ -38,19 +38,19 @@ class PrefixedRunner:
             raise
 
     async def route(self, session: str, call: Callable[[Runner, str], Awaitable[_Answer]]) -> _Answer:
-        return await self._of(call(self.runner, self._inner(session)))
+        return await self._tag_error(call(self.runner, self._inner(session)))
 
     async def start(self) -> None:
-        await self._of(self.runner.start())
+        await self._tag_error(self.runner.start())
 
     async def catalog(self) -> Catalog:
-        return await self._of(self.runner.catalog())
+        return await self._tag_error(self.runner.catalog())
 
     async def open_session(self, request: SessionRequest) -> str:
-        return self._outer(await self._of(self.runner.open_session(request)))
+        return self._outer(await self._tag_error(self.runner.open_session(request)))
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
-        session = await self._of(self.runner.find_session(key, directory))
+        session = await self._tag_error(self.runner.find_session(key, directory))
         return None if session is None else self._outer(session)
 
     has_session, asked, turn = forward(Runner.has_session), forward(Runner.asked), forward(Runner.turn)
@@ -58,14 +58,14 @@ class PrefixedRunner:
     transcript, reply = forward(Runner.transcript), forward(Runner.reply)
 
     async def send(self, prompt: Prompt) -> str:
-        return await self._of(self.runner.send(replace(prompt, session=self._inner(prompt.session))))
+        return await self._tag_error(self.runner.send(replace(prompt, session=self._inner(prompt.session))))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
-        busy = await self._of(self.runner.busy(frozenset(map(self._inner, sessions))))
+        busy = await self._tag_error(self.runner.busy(frozenset(map(self._inner, sessions))))
         return frozenset(map(self._outer, busy))
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        listed = await self._of(self.runner.requests(frozenset(map(self._inner, sessions))))
+        listed = await self._tag_error(self.runner.requests(frozenset(map(self._inner, sessions))))
         return tuple(replace(request, session=self._outer(request.session)) for request in listed)
 
     async def signs(self) -> AsyncIterator[Sign]:
@@ -76,7 +76,7 @@ class PrefixedRunner:
         await self.runner.aclose()
 
     async def stop_server(self) -> bool:
-        return await self._of(self.runner.stop_server())
+        return await self._tag_error(self.runner.stop_server())
 
 
 class RunnerRouter:
@@ -101,7 +101,7 @@ class RunnerRouter:
             self._made[name] = runner if name == OPENCODE else PrefixedRunner(name, runner)
         return self._made[name]
 
-    def of(self, session: str) -> Runner:
+    def find_runner(self, session: str) -> Runner:
         """Give the one that has a session. Raises `RunnerRefused` as above."""
         return self[runner_of(session)]
 
@@ -118,7 +118,7 @@ class RunnerRouter:
 
     async def has_session(self, session: str) -> bool:
         """Whether a session is still there; where its runner is gone, it is not."""
-        return runner_of(session) in self._makers and await self.of(session).has_session(session)
+        return runner_of(session) in self._makers and await self.find_runner(session).has_session(session)
 
     async def aclose(self) -> None:
         """Let go of connections."""

@@ -111,18 +111,18 @@ def _module(name: str, project: Path) -> Any:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             places = f"among what is installed, on PYTHONPATH, and in {project}"
             raise NotUsable(f"there is no module {error.name}; it was looked for {places}") from None
-        raise NotUsable(f"the module {name} cannot be imported: {_told(error)}") from error
+        raise NotUsable(f"the module {name} cannot be imported: {_describe_error(error)}") from error
     except (Exception, SystemExit) as error:  # whatever a user's module does when it is imported
-        raise NotUsable(f"the module {name} cannot be imported: {_told(error)}") from error
+        raise NotUsable(f"the module {name} cannot be imported: {_describe_error(error)}") from error
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError):
         place = f" ({error.filename}:{error.lineno})"
-    said = " ".join(str(getattr(error, "msg", "") or error).split())
-    return f"{type(error).__name__}: {said[:300]}{place}"
+    message = " ".join(str(getattr(error, "msg", "") or error).split())
+    return f"{type(error).__name__}: {message[:300]}{place}"
 
 
 def make(
@@ -135,7 +135,7 @@ def make(
     try:
         made = found(context)
     except Exception as error:  # most likely what is wrong with its options; whatever it is, no daemon can go on
-        raise NotUsable(f"{dotted} could not be made: {_told(error)}") from error
+        raise NotUsable(f"{dotted} could not be made: {_describe_error(error)}") from error
     for name in (name for part in port.__mro__ for name in vars(part).get("__annotations__", ())):
         if not isinstance(value := getattr(made, name, None), str):
             raise NotUsable(f"{dotted}: its attribute `{name}` is {value!r}; expected a text (`context.{name}`)")
@@ -238,12 +238,12 @@ class GuardedAdapter:
                 with anyio.fail_after(self._bound):
                     answer = await method(*arguments, **named)
             except TimeoutError as error:
-                raise self._lost(name, f"did not answer in time: it has {self._bound:g} s") from error
+                raise self._build_error(name, f"did not answer in time: it has {self._bound:g} s") from error
             except Exception as error:
                 raise self._error(name, error) from error
             if not _is(answer, expected):
-                raise self._lost(name, f"gave {type(answer).__name__}; expected {_signature(wanted)}")
-            return _without(answer, self._redact)
+                raise self._build_error(name, f"gave {type(answer).__name__}; expected {_signature(wanted)}")
+            return _redact_answer(answer, self._redact)
 
         return call
 
@@ -264,13 +264,13 @@ class GuardedAdapter:
     def _error(self, name: str, error: Exception) -> AshepError:
         known = (TrackerError, TrackerMissing) if self._of_tracker else (RunnerError,)
         if isinstance(error, known):
-            error.args = _without(error.args, self._redact)
+            error.args = _redact_answer(error.args, self._redact)
             return error
-        return self._lost(name, _told(error))
+        return self._build_error(name, _describe_error(error))
 
-    def _lost(self, name: str, why: str) -> AshepError:
-        said = self._redact(f"{self._dotted}.{name} {why}")
-        return TrackerUnavailable(said, unknown=True) if self._of_tracker else RunnerUnavailable(said)
+    def _build_error(self, name: str, reason: str) -> AshepError:
+        message = self._redact(f"{self._dotted}.{name} {reason}")
+        return TrackerUnavailable(message, unknown=True) if self._of_tracker else RunnerUnavailable(message)
 
 
 def _is(answer: object, expected: Any) -> bool:
@@ -288,7 +288,7 @@ def _is(answer: object, expected: Any) -> bool:
     return isinstance(answer, origin or expected)
 
 
-def _without(answer: Any, redact: Callable[[str], str]) -> Any:
+def _redact_answer(answer: Any, redact: Callable[[str], str]) -> Any:
     """Take secrets out of an answer, and take a time without a zone as UTC; what has neither stays what it is."""
     if isinstance(answer, str):
         return redact(answer)
@@ -296,15 +296,17 @@ def _without(answer: Any, redact: Callable[[str], str]) -> Any:
         return answer.replace(tzinfo=UTC)
     if isinstance(answer, tuple | frozenset):
         items = typing.cast("tuple[object, ...]", answer)
-        clean = [_without(item, redact) for item in items]
+        clean = [_redact_answer(item, redact) for item in items]
         same = all(new is old for new, old in zip(clean, items, strict=True))
         return items if same else (tuple(clean) if isinstance(answer, tuple) else frozenset(clean))
     if isinstance(answer, list):
-        return [_without(item, redact) for item in typing.cast("list[object]", answer)]
+        return [_redact_answer(item, redact) for item in typing.cast("list[object]", answer)]
     if isinstance(answer, Mapping):
-        return {key: _without(value, redact) for key, value in typing.cast("Mapping[str, object]", answer).items()}
+        return {
+            key: _redact_answer(value, redact) for key, value in typing.cast("Mapping[str, object]", answer).items()
+        }
     if not is_dataclass(answer) or isinstance(answer, type):
         return answer
-    known = {field.name: getattr(answer, field.name) for field in fields(answer)}
-    changed = {name: new for name, old in known.items() if (new := _without(old, redact)) is not old}
+    values = {field.name: getattr(answer, field.name) for field in fields(answer)}
+    changed = {name: new for name, old in values.items() if (new := _redact_answer(old, redact)) is not old}
     return typing.cast(object, replace(answer, **changed) if changed else answer)

@@ -198,7 +198,7 @@ def view(brief: Brief) -> dict[str, object]:
         "stat": Foreign(brief.changes.stat, 16_000),
         "left_over": _lines(brief.changes.left_over, str),
         "diff": Foreign(brief.changes.diff if brief.judges else "", 64_000, rest="read the files that are named"),
-        **_found(brief.found),
+        **_view_findings(brief.found),
         "comments": comments,
         "comments_left_out": older,
         "wrong": Foreign(brief.wrong or "", 2_000),
@@ -208,18 +208,18 @@ def view(brief: Brief) -> dict[str, object]:
     }
 
 
-def _found(found: WorkFindings) -> dict[str, object]:
-    flaw, evidence = found.flaw, found.evidence
+def _view_findings(findings: WorkFindings) -> dict[str, object]:
+    flaw, evidence = findings.flaw, findings.evidence
     checks = [] if evidence is None else [*map(_check, evidence.results)]
     if evidence is not None and not evidence.changed:
         checks.insert(0, "the work changes nothing: its tree is that of its base")
     return {
         "flaw": flaw.kind if flaw else "",
         "flaw_why": Foreign(_line(flaw.why if flaw else "", 2_000), 2_000),
-        "flaw_log": Foreign(found.log if flaw else "", 24_000),
+        "flaw_log": Foreign(findings.log if flaw else "", 24_000),
         "onto": _word(flaw.onto if flaw else ""),
         "evidence": _lines(checks, str),
-        "on_base": _lines(found.on_base, _check),
+        "on_base": _lines(findings.on_base, _check),
         "evidence_tree": _word(evidence.tree if evidence else ""),
     }
 

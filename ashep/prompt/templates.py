@@ -43,7 +43,7 @@ class Templates:
         return cls(folder, json.loads(text) if text else {})
 
 
-def taken(folder: Path) -> tuple[Templates, list[ConfigError]]:
+def load_templates(folder: Path) -> tuple[Templates, list[ConfigError]]:
     """Read the user's templates, and say which cannot be read; files of other names are none."""
     texts: dict[str, str] = {}
     errors: list[ConfigError] = []
@@ -113,7 +113,7 @@ class _Loader(BaseLoader):
         """Find a template; names lead nowhere else."""
         name = template.removeprefix("shipped/")
         self.used.add(name)
-        if name == template and FILE.fullmatch(name) and (own := _own(name, self.overrides)) is not None:
+        if name == template and FILE.fullmatch(name) and (own := _read_override(name, self.overrides)) is not None:
             return own, str(_folder(self.overrides) / name), lambda: True
         text = _shipped().get(name)
         if text is None:
@@ -131,7 +131,7 @@ def _folder(overrides: Overrides) -> Path:
     return overrides.folder if isinstance(overrides, Templates) else overrides or Path()
 
 
-def _own(name: str, overrides: Overrides) -> str | None:
+def _read_override(name: str, overrides: Overrides) -> str | None:
     if isinstance(overrides, Templates):
         return overrides.texts.get(name)
     return _read(overrides / name, overrides) if _has(name, overrides) and overrides is not None else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from ashep.config import ConfigErrors, Configuration, Finding, load
 from ashep.core.policy.policies import Policies
 from ashep.prompt.template_trials import check_overrides
-from ashep.prompt.templates import Templates, taken
+from ashep.prompt.templates import Templates, load_templates
 
 PROMPTS = "prompts"
 """Where the user's templates lie."""
@@ -38,7 +38,7 @@ def wrong_templates(folder: Path, policies: Policies) -> list[Finding]:
 
 
 def _templates(folder: Path, policies: Policies) -> tuple[Templates, list[Finding]]:
-    templates, errors = taken(folder / PROMPTS)
+    templates, errors = load_templates(folder / PROMPTS)
     phases = [phase for policy in policies.policies.values() for phase in policy.phases]
     errors += check_overrides(folder / PROMPTS, phases, templates)
     return templates, [Finding("template", error.file, error.line, error.key, error.message) for error in errors]

@@ -37,7 +37,17 @@ from ashep.core.state.timers import split_timer
 from ashep.core.state.world import EPOCH, NO_FLOWS, World, put
 from ashep.errors import AshepError
 from ashep.journal.disk_reserve import free
-from ashep.journal.reader import START, Position, ReadBatch, base, batches, begun, head_of, holds, journal_files
+from ashep.journal.reader import (
+    START,
+    Position,
+    ReadBatch,
+    base,
+    batches,
+    head_of,
+    holds,
+    journal_files,
+    read_first_record,
+)
 from ashep.journal.snapshots import beginning, fingerprint
 
 NAME = "playback.db"
@@ -118,7 +128,7 @@ def rests(world: World, flow: Flow) -> bool:
     return not any(issue in known[name] for name in SETS) and (own is None or not is_shared(own.branch))
 
 
-def _written(parts: Iterator[Part] | list[Part]) -> bytes:
+def _compress_parts(parts: Iterator[Part] | list[Part]) -> bytes:
     return compress(b"\n".join(b"%b\t%b" % (name.encode(), data) for name, data in parts), _LEVEL)
 
 
@@ -132,7 +142,7 @@ def _parts(data: bytes) -> Iterator[Part]:
 
 
 def _made_of(state: Path) -> str:
-    known = begun(state / "journal")
+    known = read_first_record(state / "journal")
     return f"{_FORM}/{fingerprint()}/{known.instance if known else ''}"
 
 
@@ -210,7 +220,7 @@ class CheckpointWriter:
         try:
             self.busy = self._folding is not None or self._begin()
             while self.busy and time.monotonic() < until:  # noqa: TID251 - as above
-                self.busy = self._one()
+                self.busy = self._fold_batch()
         except sqlite3.OperationalError:  # of the disk, or of another process
             self.busy = False
         except sqlite3.DatabaseError:
@@ -264,7 +274,7 @@ class CheckpointWriter:
         self._batches = batches(folder, self._folding.position)
         return True
 
-    def _one(self) -> bool:
+    def _fold_batch(self) -> bool:
         """Fold a batch, and keep the World where it is time; False: the journal ends."""
         made = self._folding
         assert made is not None
@@ -283,12 +293,12 @@ class CheckpointWriter:
     def _write(self, made: Folding, at: int) -> None:
         assert made.database is not None
         world, (file, offset, seq, crc) = made.world, made.position
-        kept = _written(dump(replace(world, flows=NO_FLOWS)))
+        kept = _compress_parts(dump(replace(world, flows=NO_FLOWS)))
         made.database.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)", [seq, at, file, offset, crc, kept])
         changed = HashTrieMap({name: flow for name, flow in world.flows.items() if self._before.get(name) is not flow})
         flows = (part for part in dump(World(flows=changed), 1) if part[0] == "flows")
         rows = (
-            (issue, seq, rests(world, flow), flow.policy, _written([part]))
+            (issue, seq, rests(world, flow), flow.policy, _compress_parts([part]))
             for (issue, flow), part in zip(changed.items(), flows, strict=True)
         )
         made.database.executemany("INSERT INTO flows VALUES (?, ?, ?, ?, ?)", rows)

@@ -13,7 +13,7 @@ from ashep.core.runs.requests import get_open_request, question_of
 from ashep.core.state.delivery import Landing
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
-from ashep.store import row_types as types
+from ashep.store import row_types
 
 Row = dict[str, Any]
 
@@ -22,13 +22,13 @@ def issue_row(world: World, issue: str) -> Row:
     """Make the row of an issue."""
     stands, flow = account(world, issue), world.flows[issue]
     view, workspace = flow.issue, flow.work.own
-    body: types.IssueBodyJson = {
+    body: row_types.IssueBodyJson = {
         "status": view.status, "type": view.type, "priority": view.priority, "labels": [*view.labels],
         "assignee": view.assignee, "blocked_by": [*view.blocked_by], "created_at": format_time(view.created_at),
         "stage": flow.stage, "cycle": flow.counters.cycle, "visit": flow.visit, "attempt": flow.attempt,
         "runs": flow.counters.runs, "question": _question(world, flow), "verification": verification(flow),
         "verification_log": looked_into(flow), "flags": [*workspace.flags] if workspace is not None else [],
-        "files": types.FilesJson(**asdict(workspace.files)) if workspace is not None and workspace.files else None,
+        "files": row_types.FilesJson(**asdict(workspace.files)) if workspace is not None and workspace.files else None,
         "landing": landing(flow), "tree": resting(flow), "deadline": time_or_none(flow.run and flow.run.deadline),
     }  # fmt: skip
     return {
@@ -43,10 +43,10 @@ def time_or_none(time: datetime | None) -> str | None:
     return None if time is None else format_time(time)
 
 
-def _question(world: World, flow: Flow) -> types.QuestionJson | None:
+def _question(world: World, flow: Flow) -> row_types.QuestionJson | None:
     """The question that is open, of a phase, or of a run that waits in its session, and where answers to it lead."""
     question, pending = flow.question, get_open_request(flow)
-    follows = [types.WayJson(**asdict(way)) for way in answer_effects(world, flow)]
+    follows = [row_types.WayJson(**asdict(way)) for way in answer_effects(world, flow)]
     if pending is not None and flow.run is not None:
         asks, since = pending.request.asks, flow.run.asks.waits_since or flow.since
         ask = asks[0] if len(asks) == 1 else None  # of several each wants a line
@@ -72,7 +72,7 @@ def as_json(data: object) -> str:
 _STEPS = ((IntegrateWork, "integrating"), (VerifyWork, "verifying"), (MoveBase, "moving"), (OpenPullRequest, "opening"))
 
 
-def verification(flow: Flow) -> types.VerificationJson | None:
+def verification(flow: Flow) -> row_types.VerificationJson | None:
     """Give what was last found about the work; None: nothing, and nothing was to be."""
     evidence, waived = flow.work.evidence, [*flow.work.waived]
     if evidence is None:
@@ -82,7 +82,7 @@ def verification(flow: Flow) -> types.VerificationJson | None:
             "status": "unverified", "commit": None, "tree": None, "changed": None, "isolated": None, "checks": [],
             "log": None, "waived": waived,
         }  # fmt: skip
-    checks: list[types.CheckJson] = [
+    checks: list[row_types.CheckJson] = [
         {
             "check_id": result.check_id, "status": result.status, "message": result.message,
             "duration_ms": result.duration_ms,
@@ -96,12 +96,12 @@ def verification(flow: Flow) -> types.VerificationJson | None:
     }  # fmt: skip
 
 
-def looked_into(flow: Flow) -> list[types.LookedIntoJson]:
+def looked_into(flow: Flow) -> list[row_types.LookedIntoJson]:
     """Give the verifications of the work, the oldest first."""
-    return [{**types.LookedIntoJson(**asdict(proof)), "at": format_time(proof.at)} for proof in flow.work.proofs]
+    return [{**row_types.LookedIntoJson(**asdict(proof)), "at": format_time(proof.at)} for proof in flow.work.proofs]
 
 
-def landing(flow: Flow) -> types.LandingJson | None:
+def landing(flow: Flow) -> row_types.LandingJson | None:
     """Give how far the work is on its way to the base; None: it is not, or not yet."""
     way, landed, workspace = flow.work.landing, flow.work.landed, flow.work.own
     if way is not None and not way.landed:
@@ -126,7 +126,7 @@ def _state(flow: Flow, landing: Landing) -> str:
     return next((word for kind, word in _STEPS if any(isinstance(command, kind) for command in flow.open)), idle)
 
 
-def resting(flow: Flow) -> types.RestingTreeJson | None:
+def resting(flow: Flow) -> row_types.RestingTreeJson | None:
     """Say when the tree of a closed issue goes by itself, and why it was kept before; None: it has none that does."""
     workspace = flow.work.own if flow.stage == "closed" else None
     if workspace is None or workspace.rest is None:

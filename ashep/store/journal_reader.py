@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ashep.core.state.world import World
-from ashep.journal.reader import Position, ReadBatch, Scan, base, batches, begun, holds, last_header
+from ashep.journal.reader import Position, ReadBatch, Scan, base, batches, holds, last_header, read_first_record
 from ashep.journal.snapshots import newest
 
 
@@ -13,7 +13,7 @@ class JournalView:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        first = begun(folder)
+        first = read_first_record(folder)
         self.instance: str | None = first.instance if first else None
         scan = Scan(folder, last_header(folder))  # what precedes the last file is checked when it is drawn
         for _ in scan.records():
@@ -29,6 +29,6 @@ class JournalView:
         """Give the durable batches behind a position."""
         return batches(self._folder, after)
 
-    def known(self, until: Position, /) -> tuple[World, Position]:
+    def load_world(self, until: Position, /) -> tuple[World, Position]:
         """Give the World of the newest good snapshot not behind a position, or that of the beginning."""
         return newest(self._folder.parent, until)

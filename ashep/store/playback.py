@@ -44,7 +44,7 @@ class PastView(NamedTuple):
 
 
 @contextmanager
-def then(
+def open_past(
     state: Path,
     moment: datetime,
     issue: str | None = None,
@@ -61,21 +61,21 @@ def then(
     with checkpoints.opened(state) as database:
         known = checkpoints.places(database, state) if database is not None else []
         try:
-            found = _stood(state, number(moment), issue, database, known, most, keeper, tell)
+            tables = _fold_until(state, number(moment), issue, database, known, most, keeper, tell)
         except (sqlite3.Error, ValueError, TypeError, zlib.error):
             if keeper is not None:
                 keeper.forget()
             known = list[Checkpoint]()
-            found = _stood(state, number(moment), issue, None, known, most, None, tell)
+            tables = _fold_until(state, number(moment), issue, None, known, most, None, tell)
         begins = known[0].at if known else checkpoints.origin(state / "journal")[1].at
-        if not isinstance(found, Stood):
-            yield PastView(None, begins, found)
+        if not isinstance(tables, Stood):
+            yield PastView(None, begins, tables)
             return
-        with closing(found.database):
-            yield PastView(found, begins)
+        with closing(tables.database):
+            yield PastView(tables, begins)
 
 
-def _stood(
+def _fold_until(
     state: Path,
     moment: int,
     issue: str | None,
@@ -91,8 +91,8 @@ def _stood(
     if moment < begins.at:
         return 1.0
     place = [begins, *takewhile(lambda one: one.at <= moment, known)][-1]
-    behind = place == (known or [begins])[-1]
-    if behind and keeper is not None and keeper.busy:
+    is_last = place == (known or [begins])[-1]
+    if is_last and keeper is not None and keeper.busy:
         return _share(folder, place)
     if world is not None or database is None:
         made = Folding(world or World(), place.position)
@@ -104,7 +104,7 @@ def _stood(
         made.take(batch)
         folded = made.position.seq - place.position.seq
         tell(folded)
-        if behind and most is not None and folded > most:
+        if is_last and most is not None and folded > most:
             return _share(folder, place)
     made.bring(issue)
     return Stood(_tables(made), made.world)

@@ -51,7 +51,7 @@ class JournalSource(Protocol):
         """The durable batches behind a position, each with its end."""
         ...
 
-    def known(self, until: Position, /) -> tuple[World, Position]:
+    def load_world(self, until: Position, /) -> tuple[World, Position]:
         """A World that is known without folding, and its place, which is not behind this position."""
         ...
 
@@ -67,7 +67,7 @@ class Drawing:
         `turn`: whose turn it was to land, where it was drawn last; empty: nobody knows.
         """
         self._source, self._after, self._until = source, after, until
-        self._world, self._known = (world, until) if world is not None else source.known(until)
+        self._world, self._known = (world, until) if world is not None else source.load_world(until)
         self._issues: set[str] = set()
         self._everywhere, self._turn = False, turn
 

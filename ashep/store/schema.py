@@ -18,7 +18,7 @@ from ashep.core.resources.notices import targets
 from ashep.core.runs.run_record import RunRecord, run_of
 from ashep.core.state.holds import NO_PROVIDER
 from ashep.core.state.world import World
-from ashep.store import row_types as types
+from ashep.store import row_types
 from ashep.store.issue_row import Row, as_json, time_or_none
 
 
@@ -119,7 +119,7 @@ def run_row(record: RunRecord, ended: int | None) -> Row:
 
 def marks_json(world: World) -> str:
     """Give the limits of more than one issue that were passed, whose period is not over."""
-    marks: list[types.BudgetJson] = [
+    marks: list[row_types.BudgetJson] = [
         {
             "scope": mark.scope, "name": mark.name, "unit": mark.unit, "used": mark.used, "limit": mark.limit,
             "reached": mark.hard, "until": time_or_none(mark.until),
@@ -140,7 +140,7 @@ def limits_json(world: World) -> str:
     gauges += [BudgetUsage(scope, "", unit, 0, limit) for scope, unit, limit in limits if limit]
     if budgets.runs_per_hour is not None:
         gauges.append(BudgetUsage("runs_per_hour", "", "runs", 0, budgets.runs_per_hour))
-    rows: list[types.BudgetLimitJson] = [
+    rows: list[row_types.BudgetLimitJson] = [
         {
             "scope": gauge.scope, "name": gauge.name, "unit": gauge.unit,
             "used": gauge.used if gauge.scope not in ("run", "issue") else None, "limit": gauge.limit,
@@ -154,7 +154,7 @@ def limits_json(world: World) -> str:
 def notices_json(world: World) -> str:
     """Give the targets of `notify` that were not told something."""
     names = targets(world.settings.notify)
-    notices: list[types.NoticeJson] = [
+    notices: list[row_types.NoticeJson] = [
         {
             "target": route.target, "error": route.error, "failures": route.tries, "given_up": route.given_up,
             "since": time_or_none(route.since), "waiting": len(world.notices.list_unsent(route.target)),
@@ -171,7 +171,7 @@ def edit_json(world: World) -> str:
     refused = world.files.refused
     if refused is None:
         return "null"
-    edit: types.RefusedJson = {
+    edit: row_types.RefusedJson = {
         "since": format_time(refused.since), "problems": [*refused.problems], "more": refused.more,
     }  # fmt: skip
     return as_json(edit)
@@ -179,13 +179,13 @@ def edit_json(world: World) -> str:
 
 def repository_json(world: World) -> str:
     """Give what was seen of the repository since the start, else null."""
-    return "null" if world.repository is None else as_json(types.RepositorySeenJson(**asdict(world.repository)))
+    return "null" if world.repository is None else as_json(row_types.RepositorySeenJson(**asdict(world.repository)))
 
 
 def runners_json(world: World) -> str:
     """Give what is known of each runner that was looked at, OpenCode's first; null before one was."""
     names = sorted(world.seen, key=lambda name: (name != OPENCODE, name))
-    rows: list[types.RunnerStandsJson] = [
+    rows: list[row_types.RunnerStandsJson] = [
         {
             "runner": name, "state": sight.state, "detail": sight.detail if sight.state != "up" else "",
             "since": time_or_none(server.since if sight.state == "up" else server.away), "failures": server.failures,
@@ -204,7 +204,7 @@ def outages_json(world: World) -> str:
         return "[]"
     flows = (world.flows[issue] for issue in world.indexes.unclosed)
     waiting = Counter(flow.held_by for flow in flows if flow.code in NO_PROVIDER)
-    outages: list[types.OutageJson] = [
+    outages: list[row_types.OutageJson] = [
         {
             "provider": outage.provider, "state": outage.kind, "why": outage.why,
             "since": format_time(outage.since), "until": time_or_none(outage.until),
@@ -217,7 +217,7 @@ def outages_json(world: World) -> str:
 
 def quotas_json(world: World) -> str:
     """Give how much of its quota each login has used, as its provider said last."""
-    quotas: list[types.QuotaJson] = [
+    quotas: list[row_types.QuotaJson] = [
         {
             "runner": quota.runner, "provider": quota.quota.provider, "login": quota.quota.login,
             "status": quota.quota.status, "window": quota.quota.window, "seen": format_time(quota.at),

@@ -68,7 +68,7 @@ class RunLog:
 
     def stands(self) -> bool:
         """Say whether the file is as this one left it: nobody has deleted, replaced or cut it."""
-        return self._left == _found(self.path)
+        return self._left == _identify_file(self.path)
 
     def append(self, lines: Iterable[str]) -> None:
         """Add the lines of runs that ended just now. It need not be durable: `reconcile` draws what was lost."""
@@ -76,7 +76,7 @@ class RunLog:
         if data:
             with self.path.open("ab") as file:
                 file.write(data)
-            self._left = _found(self.path)
+            self._left = _identify_file(self.path)
 
     def reconcile(self, lines: Iterable[str]) -> bool:
         """Make the file hold exactly these lines; True: it had to be drawn again, in one piece."""
@@ -90,7 +90,7 @@ class RunLog:
             draft.unlink()
         else:
             draft.rename(self.path)
-        self._left = _found(self.path)
+        self._left = _identify_file(self.path)
         return not same
 
 
@@ -106,7 +106,7 @@ class Store:
         self._tallies: dict[str, Tally] = {}
         self._position, self._turn = START, ""
         self._path = Path(engine.url.database or "")
-        self._file = _found(self._path, by_size=False)
+        self._file = _identify_file(self._path, by_size=False)
         self._begins = 0
         """What precedes this number has no rows any more."""
         self._amended = False
@@ -144,7 +144,7 @@ class Store:
 
     def stands(self) -> bool:
         """Say whether the files that are written to are still the ones that readers find. Blocks, for microseconds."""
-        return _found(self._path, by_size=False) == self._file and (self._log is None or self._log.stands())
+        return _identify_file(self._path, by_size=False) == self._file and (self._log is None or self._log.stands())
 
     def catch_up(self, source: JournalSource, until: Position, world: World | None = None) -> None:
         """Draw what the journal holds up to a position, in one transaction.
@@ -163,7 +163,7 @@ class Store:
             for entries in drawing.chunks(self._progress):
                 rows = map(fact_row, entries)
                 self._db.exec_driver_sql(_INSERT_FACT, [tuple(map(row.__getitem__, _COLUMNS)) for row in rows])
-                ended += self._write_runs(self._told(entries))
+                ended += self._write_runs(self._tally_entries(entries))
             self._position = until
             known, issues = drawing.end()
             self._turn = turn(known.indexes)
@@ -201,22 +201,22 @@ class Store:
             # the runs that are not over are told again, from their facts
             under_way = select(RUNS.c.run).where(RUNS.c.ended.is_(None))
             for row in self._rows(select(FACTS).where(FACTS.c.run.in_(under_way)).order_by(FACTS.c.seq)):
-                self._told([from_json(entry_data(row))])
+                self._tally_entries([from_json(entry_data(row))])
             self._db.commit()
 
-    def _told(self, entries: Iterable[Entry]) -> dict[str, Tally]:
+    def _tally_entries(self, entries: Iterable[Entry]) -> dict[str, Tally]:
         """Give the runs that changed."""
         changed: dict[str, Tally] = {}
         for entry in entries:
             run = run_of(entry)
             if run:
-                before = self._tallies.get(run) or (self._over(run) if changes_what_is_over(entry) else None)
+                before = self._tallies.get(run) or (self._load_tally(run) if changes_what_is_over(entry) else None)
                 after = tell(before, entry)
                 if after is not None and after is not before:
                     changed[run] = self._tallies[run] = after
         return changed
 
-    def _over(self, run: str) -> Tally | None:
+    def _load_tally(self, run: str) -> Tally | None:
         """A run that is over, as its row and its facts tell it: the line of runs.jsonl is not what it should be any
         more.
         """
@@ -357,13 +357,13 @@ def _reason(path: Path, source: JournalSource) -> str:
     return ""
 
 
-def _found(path: Path, *, by_size: bool = True) -> tuple[int, int] | None:
+def _identify_file(path: Path, *, by_size: bool = True) -> tuple[int, int] | None:
     """Say which file stands at a place; None: none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size if by_size else found.st_dev
+    return status.st_ino, status.st_size if by_size else status.st_dev
 
 
 def _same(one: Path, other: Path) -> bool:

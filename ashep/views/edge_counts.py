@@ -30,7 +30,7 @@ class EdgeCounts:
     """Of each issue its policy, its phase, and what came of that last."""
     _counts: dict[str, Counter[Edge]] = field(default_factory=dict[str, Counter[Edge]])
 
-    def of(self, database: Database | None, policy: str) -> Counter[Edge]:
+    def count_edges(self, database: Database | None, policy: str) -> Counter[Edge]:
         """Count what the records tell by now."""
         if database is None:
             return Counter()

@@ -42,7 +42,7 @@ class Telling:
 # --- sentences ----------------------------------------------------------------------------------------------------
 
 
-def _seen(telling: Telling, body: Data) -> Said:
+def _describe_changes(telling: Telling, body: Data) -> Said:
     before, view = telling.view, body["view"]
     if before is None:
         holder = f"assigned to {view['assignee']}" if view.get("assignee") else ""
@@ -105,16 +105,16 @@ def _ended(_: Telling, body: Data) -> Said:
     return f"run {body['run']} {body['state']}" + (f": {said}" if said else ""), reason
 
 
-def _again(_: Telling, body: Data) -> Said:
+def _describe_retry(_: Telling, body: Data) -> Said:
     if (code := body.get("code", "retry")) == "retry":
         return f"{body['phase']} is tried again at {local(body['due'])}", body["why"]
     awaited = "its provider takes work again" if code.startswith("provider_") else "there is budget"
     return f"{body['phase']} goes on when {awaited}", body["why"]
 
 
-def _written(telling: Telling, body: Data) -> Said:
-    what = telling.writes.get(body["key"], "written to the tracker")
-    return what, ", ".join(_changes(telling.view, body["view"])) if telling.view else ""
+def _describe_write(telling: Telling, body: Data) -> Said:
+    title = telling.writes.get(body["key"], "written to the tracker")
+    return title, ", ".join(_changes(telling.view, body["view"])) if telling.view else ""
 
 
 def _answer(_: Telling, body: Data) -> Said:
@@ -203,7 +203,7 @@ def _sealed(_: Telling, body: Data) -> Said:
 
 
 SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
-    "IssueSeen": _seen,
+    "IssueSeen": _describe_changes,
     "IssueGone": _is("the tracker does not list it any more", ""),
     "TreeSeen": _tree,
     "TreePrepared": _is("works in {path}, on the branch {branch}", "which began at {base}"),
@@ -258,7 +258,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     ),
     "ReleaseWanted": _is("the person is done"),
     "SessionReleased": _is("the issue goes on"),
-    "RetryScheduled": _again,
+    "RetryScheduled": _describe_retry,
     "IssueCancelled": lambda _, body: (f"{body['by']} cancelled {body.get('run') or 'it'}", ""),
     "BudgetWarned": _is("the budget of this {scope} is nearly used up"),
     "BudgetReached": _is("the budget of this {scope} is used up"),
@@ -289,7 +289,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "EffectFailed": _is("failed: {key}", "{error}"),
     "IssueClaimed": lambda _, body: (f"claimed in the tracker as {body['view'].get('assignee')}", ""),
     "ClaimRefused": _is("the claim was refused", "{error}"),
-    "IssueWritten": _written,
+    "IssueWritten": _describe_write,
     "GuardRefused": _is("a person was faster: nothing was written", ""),
     "WriteRefused": _is("the tracker refused the write", "{error}"),
     "CommentPosted": _is("a comment was posted ({name})", ""),
@@ -325,7 +325,7 @@ SILENT = frozenset(
 # --- the story ----------------------------------------------------------------------------------------------------
 
 
-def why(database: Database | None, issue: str, text: Text) -> json_types.StoryJson | None:
+def tell_story(database: Database | None, issue: str, text: Text) -> json_types.StoryJson | None:
     """Tell the story of an issue; None: nothing is known of it. `text` reads a blob."""
     if database is None:
         return None

@@ -8,27 +8,27 @@ from ashep.views import json_types, lists, policies, policy_graph, status
 from ashep.views.times import local, stamp
 
 
-def told(
-    then: PastView, moment: datetime, drawn: policies.PastPolicyGraphs, issue: str | None = None
+def describe_moment(
+    past: PastView, moment: datetime, graphs: policies.PastPolicyGraphs, issue: str | None = None
 ) -> json_types.ThenJson:
     """Tell a moment; `counts` are null where it cannot be told, or not yet (`ready`)."""
     answer: json_types.ThenJson = {
         "seq": 0, "last": None, "at": stamp(moment),
-        "kept_from": stamp(EPOCH + timedelta(microseconds=then.begins)) if then.begins else None,
-        "ready": then.made >= 1, "progress": then.made, "counts": None, "waiting": [], "running": [],
+        "kept_from": stamp(EPOCH + timedelta(microseconds=past.begins)) if past.begins else None,
+        "ready": past.made >= 1, "progress": past.made, "counts": None, "waiting": [], "running": [],
         "policies": [], "issue": None,
     }  # fmt: skip
-    if then.stood is None:
+    if past.stood is None:
         return answer
-    database, world = then.stood
+    database, world = past.stood
     seq = lists.seq(database)
     return {
         **answer, "seq": seq, "last": stamp(world.now) if world.seq else None, **status.first(database),
         "policies": [
             {"seq": seq, **policies.counted(graph, policy_graph.stands(database, name), None)}
-            for name, graph in drawn.all(world).items()
+            for name, graph in graphs.all(world).items()
         ],
-        "issue": status.shown(database, issue) if issue is not None else None,
+        "issue": status.read_issue(database, issue) if issue is not None else None,
     }  # fmt: skip
 
 

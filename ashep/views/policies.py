@@ -32,7 +32,7 @@ class PolicyGraphs:
         of = [(file.stat().st_mtime_ns, file.stat().st_size) if file.exists() else None for file in files]
         if of != self._of:
             known = configuration(self.folder)
-            self._told = {name: policy_graph.as_json(drawn(*known, name, {})) for name in known[0].policies}
+            self._told = {name: policy_graph.as_json(draw_policy(*known, name, {})) for name in known[0].policies}
             self._of = of
         return self._told
 
@@ -70,7 +70,7 @@ class PastPolicyGraphs:
             told: dict[str, json_types.LivePolicyJson] = {}
             if policies and agents:
                 told = {
-                    policy: policy_graph.as_json(drawn(policies, agents, settings, policy, {}))
+                    policy: policy_graph.as_json(draw_policy(policies, agents, settings, policy, {}))
                     for policy in policies.policies
                 }
             self._of, self._told = of, told
@@ -94,7 +94,7 @@ def counted(
     }
 
 
-def drawn(
+def draw_policy(
     policies: Policies, agents: Agents, settings: Settings, name: str | None, issues: dict[str, int] | None = None
 ) -> PolicyGraph:
     """Draw a policy of files that are in order; `issues` are how many are where."""

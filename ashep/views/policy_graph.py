@@ -197,16 +197,16 @@ def dot(drawn: PolicyGraph) -> list[str]:
     shapes = {"agent": "", "human": "shape=hexagon", "end": "shape=oval"}
     for box in drawn.boxes:
         label = 'label="' + "\\n".join(box.label) + '"'
-        lines.append(f'    "{box.name}" [{_given(label, shapes[box.kind], *_coloured(box.mark))}];')
+        lines.append(f'    "{box.name}" [{_join_attributes(label, shapes[box.kind], *_coloured(box.mark))}];')
     lines.append(f'    begin -> "{drawn.boxes[0].name}";')
     for arrow in drawn.arrows:
         style = "style=dashed" if arrow.kind in _LINES else ""
-        given = _given(f'label="{_moves(arrow)}"', style, *_coloured(arrow.mark))
+        given = _join_attributes(f'label="{_moves(arrow)}"', style, *_coloured(arrow.mark))
         lines.append(f'    "{arrow.source}" -> "{arrow.target}" [{given}];')
     return [*lines, *(f"    // {_line(finding)}" for finding in drawn.findings), "}"]
 
 
-def _given(*attributes: str) -> str:
+def _join_attributes(*attributes: str) -> str:
     return ", ".join(filter(None, attributes))
 
 

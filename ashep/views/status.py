@@ -54,7 +54,7 @@ def status(database: Database | None, process: row_types.ProcessJson) -> json_ty
     return {"daemon": of_all(database, process, names.hide), "issues": issues}
 
 
-def now(database: Database | None, process: row_types.ProcessJson) -> json_types.DashboardJson:
+def build_dashboard(database: Database | None, process: row_types.ProcessJson) -> json_types.DashboardJson:
     """Say what a person looks at first: how many issues stand how, and those that wait for a person or run, in full.
 
     Issues are named in what is said of others, unlike in `status`.
@@ -179,7 +179,7 @@ def asking(database: Database | None) -> dict[str, str | None]:
     return {row["issue"]: row["asked"] for row in database.execute(query)} if database else {}
 
 
-def shown(database: Database | None, issue: str) -> json_types.IssueJson | None:
+def read_issue(database: Database | None, issue: str) -> json_types.IssueJson | None:
     """Give where an issue stands, with other issues named; None: nothing is known of it."""
     row = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone() if database else None
     return entry(row) if row is not None else None

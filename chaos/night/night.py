@@ -259,7 +259,7 @@ class Night:
                 self.told.happened["reloaded"] += 1
 
     async def _reload(self, running: RunningDaemon) -> None:
-        await Reload(self.world.folder, running.shepherd, self.world.said.append).again()
+        await Reload(self.world.folder, running.shepherd, self.world.said.append).reload_files()
 
     async def _ask(self, what: Callable[[RunningDaemon], Awaitable[None]]) -> bool:
         """Ask the daemon that runs, if one does; it may die meanwhile."""

@@ -313,7 +313,7 @@ def old_results_believed() -> AbstractContextManager[object]:
 
 def remarks_heard_again() -> AbstractContextManager[object]:
     """What people said before the last push is taken for new."""
-    original = PullWatch._seen  # pyright: ignore[reportPrivateUsage]
+    original = PullWatch._build_fact  # pyright: ignore[reportPrivateUsage]
 
     async def seen(self: PullWatch, issue: str, pull: Pull, *more: Any) -> Any:
         return await original(self, issue, replace(pull, heard=frozenset()), *more)

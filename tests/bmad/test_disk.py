@@ -141,10 +141,10 @@ def test_two_files_of_one_story_are_told(tmp_path: Path) -> None:
     assert told["1-1-a.md"] == [("1-1-b.md is 1-1, too", False), ("old/1-1-a.md is 1-1, too", True)]
     assert told["1-1-b.md"] == [("1-1-a.md is 1-1, too", False), ("old/1-1-a.md is 1-1, too", False)]
     with pytest.raises(UsageError, match=r"1\.1 is one of 1-1-a\.md, 1-1-b\.md, old/1-1-a\.md: say which, by its path"):
-        seen.named("1.1")
-    assert seen.named("old/1-1-a.md").path == "old/1-1-a.md"
+        seen.find_story("1.1")
+    assert seen.find_story("old/1-1-a.md").path == "old/1-1-a.md"
     with pytest.raises(UsageError, match="there is no story 9-9"):
-        seen.named("9-9")
+        seen.find_story("9-9")
 
 
 def test_planned_stories_without_a_file_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ async def test_entries_are_numbered_on_and_a_batch_is_all_or_nothing(kind: str, 
     batch = [Entry(first + number, T0, body) for number, body in enumerate(bodies)]
     await journal.append(batch)
     assert journal.next_seq >= first + len(batch)
-    world, place = journal.known()
+    world, place = journal.load_world()
     assert (world.seq, place) == (0, START), "nothing stands for what was written a moment ago"
     assert [[*one.entries] for one in journal.batches(place)] in ([batch], []), "whole, in order; or it was forgotten"
     assert journal.room() > LOW_DISK

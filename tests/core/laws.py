@@ -1,7 +1,7 @@
 """What holds after every turn of every life, whatever happens. Each law raises AssertionError and says what broke."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import chain
@@ -497,6 +497,11 @@ def folded(entries: Iterable[Entry], world: World | None = None) -> World:
     return world
 
 
+def entries_of(found: Iterable[ReadBatch]) -> Iterator[Entry]:
+    """Give the entries of these batches of a journal."""
+    return chain.from_iterable(batch.entries for batch in found)
+
+
 def of_batches(found: Iterable[ReadBatch], world: World | None = None) -> World:
     """Fold what stands in these batches of a journal, too."""
-    return folded(chain.from_iterable(batch.entries for batch in found), world)
+    return folded(entries_of(found), world)

@@ -97,7 +97,7 @@ def terminal(tracker: Tracker, issue: str) -> Answer:
     """Somebody who calls `ashep approve` or `ashep reject`."""
 
     async def answer(do: str, names: bool) -> Reply:
-        stands = await answers.given(tracker, Settings(), [issue]) if names else {}
+        stands = await answers.find_answers(tracker, Settings(), [issue]) if names else {}
         named = stands[issue] if stands else None
         try:
             beside = await answers.answer(

@@ -57,34 +57,34 @@ def one(tmp_path: Path) -> Server:
 
 def test_a_device_is_known_after_a_restart_by_a_hash_alone(one: Server) -> None:
     phone = one.pair()
-    assert one.sessions.who(phone) == Session(PERSON, "Pat", "iPhone")
+    assert one.sessions.find_session(phone) == Session(PERSON, "Pat", "iPhone")
     file = one.state / FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert phone.removeprefix("Bearer ") not in file.read_text()
     (browser, _), code = one.sessions.enter(one.sessions.code("Pat")), one.sessions.code("Pat", pairs=True)
     one.begin()
-    assert one.sessions.who(phone) == Session(PERSON, "Pat", "iPhone")
-    assert one.sessions.who(f"Bearer {browser}") is None
+    assert one.sessions.find_session(phone) == Session(PERSON, "Pat", "iPhone")
+    assert one.sessions.find_session(f"Bearer {browser}") is None
     with pytest.raises(WrongCode):
         one.sessions.enter(code)
     assert [listed["name"] for listed in one.devices.listed()] == ["iPhone"]
     one.sessions.leave(phone)
     one.devices.write()
     one.begin()
-    assert (one.sessions.who(phone), one.devices.listed()) == (None, [])
+    assert (one.sessions.find_session(phone), one.devices.listed()) == (None, [])
 
 
 def test_a_device_is_known_for_as_long_as_it_comes(one: Server) -> None:
     phone = one.pair()
     for _ in range(3):
         one.at += IDLE - timedelta(seconds=1)
-        assert one.sessions.who(phone, asks=False) is not None
-        assert one.sessions.who(phone) is not None
+        assert one.sessions.find_session(phone, asks=False) is not None
+        assert one.sessions.find_session(phone) is not None
     one.devices.write()
     one.at += IDLE
-    assert (one.sessions.who(phone), one.devices.listed()) == (None, [])
+    assert (one.sessions.find_session(phone), one.devices.listed()) == (None, [])
     one.begin()
-    assert one.sessions.who(phone) is None
+    assert one.sessions.find_session(phone) is None
 
 
 @pytest.mark.parametrize("again", [True, False])
@@ -93,11 +93,11 @@ def test_a_clock_that_goes_back_lets_nobody_stay_for_longer(one: Server, again: 
     one.at -= AHEAD
     if again:
         one.begin()
-    assert one.sessions.who(phone, asks=False) is not None
+    assert one.sessions.find_session(phone, asks=False) is not None
     one.at -= timedelta(days=900)
     if again:
         one.begin()
-    assert one.sessions.who(phone) is None
+    assert one.sessions.find_session(phone) is None
 
 
 @pytest.mark.parametrize(("agent", "name"), [
@@ -125,11 +125,11 @@ def test_devices_are_bounded_named_apart_and_revoked_by_name(one: Server) -> Non
     for _ in range(MOST):
         one.at += timedelta(seconds=1)
         last = one.pair()
-    assert one.sessions.who(first) is None
+    assert one.sessions.find_session(first) is None
     names = [listed["name"] for listed in one.devices.listed()]
     assert (len(names), len(set(names)), names[0]) == (MOST, MOST, "iPhone-2")
     assert one.devices.revoke(names[-1]) == names[-1:]
-    assert one.sessions.who(last) is None
+    assert one.sessions.find_session(last) is None
     with pytest.raises(UsageError, match=r"no device iPad\[2J: `ashep ui --devices`"):
         one.devices.revoke("iPad\x1b[2J")
     assert len(one.devices.revoke("all")) == MOST - 1
@@ -154,10 +154,10 @@ def test_a_file_that_cannot_be_believed_lets_nobody_in_and_is_replaced(one: Serv
         file.chmod(0o644 if spoilt == "open" else 0o600)
     with pytest.raises(AshepError, match=FILE):
         one.begin()
-    assert one.sessions.who(phone) is None
+    assert one.sessions.find_session(phone) is None
     again = one.pair()
     one.begin()
-    assert one.sessions.who(again) is not None
+    assert one.sessions.find_session(again) is not None
     assert not file.is_symlink()
     assert not elsewhere.exists() or elsewhere.read_text() == text
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ashep.api.login_links import held
+from ashep.api.login_links import lock_entrance
 from ashep.api.routes import V1
 from ashep.config import write_starter
 from tests.places import has_bubblewrap
@@ -155,10 +155,10 @@ def test_where_no_server_listens_the_command_is_one(project: Path) -> None:
 
 
 def test_the_entrance_is_held_by_one(tmp_path: Path) -> None:
-    with held(tmp_path) as first:
-        with held(tmp_path) as second:
+    with lock_entrance(tmp_path) as first:
+        with lock_entrance(tmp_path) as second:
             assert (first, second) == (True, False)
-        with held(tmp_path) as third:
+        with lock_entrance(tmp_path) as third:
             assert not third
-    with held(tmp_path) as again:
+    with lock_entrance(tmp_path) as again:
         assert again

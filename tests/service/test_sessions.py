@@ -26,7 +26,7 @@ def sessions(clock: Clock) -> Sessions:
 def test_a_code_is_good_once_and_not_for_long(sessions: Sessions, clock: Clock) -> None:
     code = sessions.code("Pat")
     token, session = sessions.enter(code)
-    assert session == Session(PERSON, "Pat") == sessions.who(f"Bearer {token}")
+    assert session == Session(PERSON, "Pat") == sessions.find_session(f"Bearer {token}")
     for wrong in (code, "", "another", token, "\ud800"):
         with pytest.raises(WrongCode):
             sessions.enter(wrong)
@@ -39,22 +39,22 @@ def test_a_code_is_good_once_and_not_for_long(sessions: Sessions, clock: Clock) 
 def test_a_session_ends_when_nobody_asks_for_long(sessions: Sessions, clock: Clock) -> None:
     token, _ = sessions.enter(sessions.code("Pat"))
     clock.at += IDLE - 1
-    assert sessions.who(f"bearer {token} ") is not None
+    assert sessions.find_session(f"bearer {token} ") is not None
     clock.at += IDLE - 1
-    assert sessions.who(f"Bearer {token}") is not None
+    assert sessions.find_session(f"Bearer {token}") is not None
     clock.at += IDLE
-    assert sessions.who(f"Bearer {token}") is None
+    assert sessions.find_session(f"Bearer {token}") is None
     token, _ = sessions.enter(sessions.code("Pat"))
     sessions.leave(f"Bearer {token}")
-    assert sessions.who(f"Bearer {token}") is None
+    assert sessions.find_session(f"Bearer {token}") is None
 
 
 def test_the_machines_token_never_answers(sessions: Sessions) -> None:
-    session = sessions.who("Bearer the-machines-own-token")
+    session = sessions.find_session("Bearer the-machines-own-token")
     assert session == Session(MACHINE)
     assert not {"answer", "control"} & MACHINE
     for wrong in ("", "Bearer", "Bearer ", "Basic the-machines-own-token", "the-machines-own-token", "Bearer x\ud800"):
-        assert sessions.who(wrong) is None
+        assert sessions.find_session(wrong) is None
 
 
 def test_what_is_kept_is_bounded(sessions: Sessions) -> None:
@@ -64,5 +64,5 @@ def test_what_is_kept_is_bounded(sessions: Sessions) -> None:
     with pytest.raises(WrongCode):
         sessions.enter(first)
     tokens = [sessions.enter(sessions.code("Pat"))[0] for _ in range(MOST + 1)]
-    assert sessions.who(f"Bearer {tokens[0]}") is None
-    assert all(sessions.who(f"Bearer {one}") for one in tokens[1:])
+    assert sessions.find_session(f"Bearer {tokens[0]}") is None
+    assert all(sessions.find_session(f"Bearer {one}") for one in tokens[1:])

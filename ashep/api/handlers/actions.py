@@ -85,7 +85,7 @@ class ActionHandlers:
             if (reason := answers.why_not_counted(settings, person)) is not None:
                 raise NotAnApprover(reason)
             stands, known = await self.pictures.read(
-                lambda seen: (status.shown(seen.database, issue), status.read_model_position(seen.database))
+                lambda seen: (status.read_issue(seen.database, issue), status.read_model_position(seen.database))
             )
             if stands is None:
                 raise NotFound(f"nothing is known of an issue {issue}")
@@ -98,7 +98,7 @@ class ActionHandlers:
             try:
                 async with aclosing(self.tracker_of(self.pictures.folder.parent, settings, person)) as tracker:
                     if answers_it and self._answered.get(issue) == (wanted.do, wanted.asked):
-                        stands_now = (await answers.given(tracker, settings, [issue])).get(issue)
+                        stands_now = (await answers.find_answers(tracker, settings, [issue])).get(issue)
                         if stands_now is None or (stands_now.by, stands_now.answer) == (person, _ANSWERS[wanted.do]):
                             raise StaleAnswer("that was answered so already; ashep sees it at its next look")
                     said, beside = await self._write(tracker, settings.labels, issue, wanted, stands, known)
@@ -108,7 +108,7 @@ class ActionHandlers:
                 self._answered[issue] = wanted.do, wanted.asked
         return actions.Done(said=f"{issue}: {said} as {person}{beside and f'; {beside}'}")
 
-    async def given(self) -> actions.Answers:
+    async def list_answers(self) -> actions.Answers:
         """Give the answers that stand in the tracker, and that no daemon has followed yet. Raises what it does."""
         asking, seq = await self.pictures.read(
             lambda seen: (status.asking(seen.database), status.read_model_position(seen.database)[1])
@@ -118,8 +118,8 @@ class ActionHandlers:
             if asking and (written != self._read[0] or began - self._read[1] >= EVERY):
                 settings = await to_thread.run_sync(settings_in, self.pictures.folder)
                 async with aclosing(self.tracker_of(self.pictures.folder.parent, settings, READER)) as tracker:
-                    found = await answers.given(tracker, settings, asking)
-                self._given = {issue: (asking[issue], one) for issue, one in found.items()}
+                    newest = await answers.find_answers(tracker, settings, asking)
+                self._given = {issue: (asking[issue], one) for issue, one in newest.items()}
                 self._read = written, began
         items = [
             actions.StandingAnswer(issue=issue, id=one.id, answer=one.answer, by=one.by, at=stamp(one.at))

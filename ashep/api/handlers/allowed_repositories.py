@@ -44,7 +44,7 @@ class AllowedRepositories:
 
         Raises `NotAllowed`, `Unclear`, `NoBranch`, and `AshepError`.
         """
-        place = await to_thread.run_sync(self._named, repository)
+        place = await to_thread.run_sync(self._find_repository, repository)
         if _NO_BRANCH.search(branch):
             raise NoBranch(f"{branch} is no name of a branch")
         if isinstance(place, str):
@@ -61,16 +61,16 @@ class AllowedRepositories:
             raise NoBranch(f"{repository or place} has no branch {branch}") from error
         return VerifiedCommit(place, commit, await left(place, commit, branch), branch)
 
-    def _named(self, repository: str | None) -> Path | str:
+    def _find_repository(self, repository: str | None) -> Path | str:
         """Give the folder, or the address as the settings have it."""
         places = {name: self._plain(name) for name in self._allowed}
-        wanted = self._plain(repository or str(self._project))
-        if repository is None and wanted not in places.values():
+        address = self._plain(repository or str(self._project))
+        if repository is None and address not in places.values():
             if len(places) > 1:
                 raise Unclear(f"repo_url: name one of the {len(places)} repositories of `verification.repositories`")
-            (wanted,) = places.values()
+            (address,) = places.values()
         for name, place in places.items():
-            if place == wanted:
+            if place == address:
                 return place if isinstance(place, Path) else name
         reason = "is not among the repositories that may be verified (`verification.repositories`)"
         raise NotAllowed(f"{repository} {reason}")

@@ -8,8 +8,7 @@ from ashep.api.schemas import page
 from ashep.api.schemas.verification import Given, TicketId
 from ashep.store import playback
 from ashep.store.checkpoints import CheckpointWriter
-from ashep.views import point_in_time as views
-from ashep.views import times
+from ashep.views import point_in_time, times
 from ashep.views.json_types import ThenJson
 
 SLICE = 0.04
@@ -41,17 +40,18 @@ async def keep(of: QueryHandlers) -> None:
         keeper.close()
 
 
-async def then(of: QueryHandlers, which: WhichMoment) -> ThenJson:
+async def read_moment(queries: QueryHandlers, query: WhichMoment) -> ThenJson:
     """Tell how everything stood at a moment, one at a time. Raises `InvalidQuery`."""
-    now = of.now()
+    now = queries.now()
     try:
-        moment = min(times.moment(which.at, now), now)
+        moment = min(times.moment(query.at, now), now)
     except (ValueError, OverflowError) as error:
         raise InvalidQuery("at: give a time (03:00), a span (12h), a date (2026-01-31) or both") from error
 
     def look() -> ThenJson:
-        with playback.then(of.state, moment, which.issue, most=playback.FOLDED, keeper=of.keeper) as found:
-            return views.told(found, moment, of.recalled, which.issue)
+        most, keeper = playback.FOLDED, queries.keeper
+        with playback.open_past(queries.state, moment, query.issue, most=most, keeper=keeper) as past:
+            return point_in_time.describe_moment(past, moment, queries.recalled, query.issue)
 
-    async with of.folds:
+    async with queries.folds:
         return await to_thread.run_sync(look)

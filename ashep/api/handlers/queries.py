@@ -24,7 +24,7 @@ from ashep.journal.lock import holder
 from ashep.redaction import Redaction
 from ashep.store.checkpoints import CheckpointWriter
 from ashep.store.read_model import ReadModel, daemon_of, disk_of, open_read_model, servers_of
-from ashep.store.row_types import DaemonJson
+from ashep.store.row_types import DaemonJson, ProcessJson
 from ashep.store.sqlite_reader import is_behind
 from ashep.views import (
     edge_counts,
@@ -34,11 +34,11 @@ from ashep.views import (
     policies,
     policy_graph,
     report,
+    runs,
     status,
     times,
     usage,
 )
-from ashep.views import runs as attempts
 
 AT_ONCE = 4
 """Reads at one time; others wait."""
@@ -122,7 +122,8 @@ class QueryHandlers:
             names += await to_thread.run_sync(self._policy_names.all)
 
         def look(seen: ReadModel) -> page.Now:
-            now = status.now(seen.database, {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)})
+            process: ProcessJson = {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)}
+            now = status.build_dashboard(seen.database, process)
             daemon: DaemonJson = {
                 "pid": None, "since": None, "version": None, "behind": False, "ended": None, "why": None,
                 "servers": None, **now["daemon"],
@@ -148,8 +149,8 @@ class QueryHandlers:
         """Why an issue is where it is. Raises `NotFound`."""
 
         def look(seen: ReadModel) -> page.IssueStory | None:
-            story = issue_story.why(seen.database, issue, self._blob)
-            entry = status.shown(seen.database, issue)
+            story = issue_story.tell_story(seen.database, issue, self._blob)
+            entry = status.read_issue(seen.database, issue)
             if story is None or entry is None or seen.database is None:
                 return None
             query = "SELECT count(*) AS runs, coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost), 0.0) AS cost"
@@ -180,7 +181,7 @@ class QueryHandlers:
         """Everything that is known of a run. Raises `NotFound`."""
 
         def look(seen: ReadModel) -> page.Run | None:
-            told = attempts.show(seen.database, run, str)
+            told = runs.show(seen.database, run, str)
             if told is None:
                 return None
             return {
@@ -203,7 +204,7 @@ class QueryHandlers:
         """The text of a prompt of a run, or of the answer to it, without secrets. Raises `NotFound`."""
 
         def look(seen: ReadModel) -> page.Words:
-            told = attempts.show(seen.database, run, str)
+            told = runs.show(seen.database, run, str)
             texts = {
                 "prompts": [(prompt["n"], prompt["blob"]) for prompt in told["prompts"]],
                 "turns": [(turn["n"], turn["answer"]) for turn in told["turns"]],
@@ -218,7 +219,7 @@ class QueryHandlers:
         return await self.read(look)
 
     def _blob(self, name: str) -> str | None:
-        return attempts.blob(self.state, name)
+        return runs.blob(self.state, name)
 
     async def timeline(self) -> json_types.TimelineJson:
         """Every run, as columns; made once for all who ask, until something changes."""
@@ -272,7 +273,7 @@ class QueryHandlers:
         def look(seen: ReadModel) -> json_types.PolicyJson | None:
             known = self._policies.all().get(name)
             with self._draws:
-                went = self._taken.of(seen.database, name)
+                went = self._taken.count_edges(seen.database, name)
             return known and {
                 "seq": lists.seq(seen.database),
                 **policies.counted(known, policy_graph.stands(seen.database, name), went),

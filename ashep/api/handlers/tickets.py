@@ -17,8 +17,8 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
-from ashep.actions.verify import CheckReport, Outputs, of, read_annotated, seen, verify, where
-from ashep.api.handlers import ticket_history as history
+from ashep.actions.verify import CheckReport, Outputs, name_criteria, read_annotated, read_checks, read_issue, verify
+from ashep.api.handlers import ticket_history
 from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.schemas import verification
 from ashep.config.checks.parser import Compiled, ParsedCriteria, apart, compiled_here, examine, read_criteria
@@ -104,16 +104,16 @@ class Tickets:
         tracker do.
         """
         with alone(self._running, issue, f"{issue} is being verified already: ask for its status"):
-            found = await seen(self.tracker, issue)
-            criteria = await apart(partial(of, found, self.types), self.compiled, found.text.acceptance)
+            found = await read_issue(self.tracker, issue)
+            criteria = await apart(partial(read_checks, found, self.types), self.compiled, found.text.acceptance)
             candidate = await self.places.candidate(repository, branch or branch_for(found.issue, self.labels))
             with self._until_the_end():
                 async with self._turns:
                     verified = await verify(self.verifier, issue, criteria, candidate)
                 before = await read_annotated(self.annotations, issue)  # as it stood a moment ago
-                log = history.added(before.metadata, verified, self.now())
+                log = ticket_history.added(before.metadata, verified, self.now())
                 await self.annotations.annotate(verified.issue, log)
-                return self._told(verified)
+                return self._build_answer(verified)
         raise Ending(f"the service ends: {issue} was not verified")
 
     @contextmanager
@@ -127,32 +127,32 @@ class Tickets:
             finally:
                 self._scopes.discard(scope)
 
-    def _told(self, verified: CheckReport) -> verification.VerificationAnswer:
-        told = verified.as_json(self.outputs)
+    def _build_answer(self, verified: CheckReport) -> verification.VerificationAnswer:
+        report = verified.as_json(self.outputs)
         return verification.VerificationAnswer(
             ticket_id=verified.issue,
             verification_status=verified.status,
-            checks=tuple(verification.CheckAnswer(**one) for one in told["checks"]),
-            summary=verification.SummaryAnswer(**told["summary"]),
-            **{key: told[key] for key in ("commit", "tree", "base", "criteria", "changed", "isolated")},
+            checks=tuple(verification.CheckAnswer(**check) for check in report["checks"]),
+            summary=verification.SummaryAnswer(**report["summary"]),
+            **{key: report[key] for key in ("commit", "tree", "base", "criteria", "changed", "isolated")},
         )
 
     async def status(self, issue: str) -> verification.StatusAnswer:
         """Say how an issue stands; raises `NoSuchIssue`."""
         found = await read_annotated(self.annotations, issue)
-        checks, log = history.last_checks(found.metadata), history.read(found.metadata)
+        checks, log = ticket_history.last_checks(found.metadata), ticket_history.read(found.metadata)
         failed = tuple(entry for entry in log if entry.status != "passing" and entry.action is None)
         return verification.StatusAnswer(**await self._standing(issue, found), checks=checks, failed_attempts=failed)
 
     async def history(self, issue: str) -> verification.HistoryAnswer:
         """Say how an issue stands, and how it came to that; raises `NoSuchIssue`."""
         found = await read_annotated(self.annotations, issue)
-        log = history.read(found.metadata)
+        log = ticket_history.read(found.metadata)
         return verification.HistoryAnswer(**await self._standing(issue, found), verification_log=log)
 
     async def ticket(self, issue: str) -> verification.TicketAnswer:
         """Show an issue and its checks; raises `NoSuchIssue`."""
-        shown, found = await seen(self.tracker, issue), await read_annotated(self.annotations, issue)
+        shown, found = await read_issue(self.tracker, issue), await read_annotated(self.annotations, issue)
         return await self._ticket(shown, found)
 
     async def listed(self, status: str | None) -> verification.TicketsAnswer:
@@ -162,7 +162,7 @@ class Tickets:
                 ticket_id=one.id,
                 title=one.title,
                 status=one.status,
-                verification_status=history.standing(one.metadata),
+                verification_status=ticket_history.standing(one.metadata),
             )
             for one in await self.annotations.listed(status)
         ]
@@ -178,7 +178,7 @@ class Tickets:
         asked = hashlib.sha256(f"{ID_OF}\0{key or secrets.token_hex(16)}".encode()).hexdigest()
         mark: JsonValue = {"key": asked, "body": hashlib.sha256(new.model_dump_json().encode()).hexdigest()}
         issue = f"{self._prefix}-{asked[:DIGITS]}"
-        metadata = {history.STATUS: "pending", REQUEST: mark}
+        metadata = {ticket_history.STATUS: "pending", REQUEST: mark}
         fresh = IssueDraft(issue, new.title, new.description, new.type, new.priority, acceptance, metadata)
         try:
             await self.annotations.create(fresh)
@@ -189,7 +189,7 @@ class Tickets:
         found = await read_annotated(self.annotations, issue)
         if found.metadata.get(REQUEST) != mark:
             raise KeyTaken(f"Idempotency-Key: it was given before, with another request, which made {issue}")
-        return await self._ticket(await seen(self.tracker, issue), found)
+        return await self._ticket(await read_issue(self.tracker, issue), found)
 
     async def _acceptance(self, criteria: str | verification.Checks, former: str = "", place: str = CRITERIA) -> str:
         """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`.
@@ -209,24 +209,25 @@ class Tickets:
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `NoSuchIssue`.
         """
         former, criteria = (await read_annotated(self.annotations, issue)).acceptance, edit.acceptance_criteria
-        acceptance = None if criteria is None else await self._acceptance(criteria, former, where(issue))
+        acceptance = None if criteria is None else await self._acceptance(criteria, former, name_criteria(issue))
         words = IssuePatch(edit.title, edit.description, edit.priority, acceptance)
         await self.annotations.rewrite(issue, words)
         return await self.ticket(issue)
 
     async def _reading(self, issue: str, acceptance: str) -> ParsedCriteria:
-        return await apart(partial(examine, clean(acceptance), where(issue), self.types), self.compiled, acceptance)
+        reader = partial(examine, clean(acceptance), name_criteria(issue), self.types)
+        return await apart(reader, self.compiled, acceptance)
 
     async def _standing(
         self, issue: str, found: AnnotatedIssue, reading: ParsedCriteria | None = None
     ) -> dict[str, Any]:
-        log = history.read(found.metadata)
+        log = ticket_history.read(found.metadata)
         if reading is None and log:
             reading = await self._reading(issue, found.acceptance)
         present = None if reading is None or reading.criteria is None else hash_of(reading.criteria)
         return {
             "ticket_id": issue,
-            "verification_status": history.standing(found.metadata),
+            "verification_status": ticket_history.standing(found.metadata),
             "current": log[-1].criteria == present if log else None,
             "running": issue in self._running,
         }

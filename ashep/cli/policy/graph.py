@@ -11,7 +11,7 @@ from ashep.cli.context import configured, picture
 from ashep.errors import UsageError
 from ashep.views import policy_graph as graph
 from ashep.views.edge_counts import EdgeCounts
-from ashep.views.policies import configuration, counted, drawn, policy_named
+from ashep.views.policies import configuration, counted, draw_policy, policy_named
 
 FORMATS = ("mermaid", "dot", "json", "text")
 Name = Annotated[
@@ -44,10 +44,10 @@ def policy_graph(
     policies, agents, settings = configuration(folder)
     name, _ = policy_named(policies, name)
     with picture(folder / "state") if live else nullcontext() as seen:
-        made = drawn(policies, agents, settings, name, graph.counts(seen.database, name) if seen else None)
+        made = draw_policy(policies, agents, settings, name, graph.counts(seen.database, name) if seen else None)
         if form == "json" and seen:
             told, stands = graph.as_json(made), graph.stands(seen.database, name)
-            output.data(counted(told, stands, EdgeCounts().of(seen.database, name)))
+            output.data(counted(told, stands, EdgeCounts().count_edges(seen.database, name)))
         elif form == "json":
             output.data(graph.as_json(made))
         elif form == "text":

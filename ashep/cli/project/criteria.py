@@ -15,7 +15,7 @@ from ashep.actions.answers import person
 from ashep.actions.runner_wait import call_runner
 from ashep.actions.runners.opencode import is_up
 from ashep.actions.suggest_checks import CheckProposal, adviser, suggest
-from ashep.actions.verify import NoChecks, at_work, of, seen, set_checks, types, where
+from ashep.actions.verify import NoChecks, at_work, name_criteria, read_checks, read_issue, set_checks, types
 from ashep.adapters.system.clock import RealClock
 from ashep.cli import output
 from ashep.cli.commands import Issue, Json, app, example, project_of
@@ -127,7 +127,7 @@ def criteria(
         return
     settings = settings_in(configured(project))
     found = _read_issue(project, issue)
-    reading = look(found.text.acceptance, where(issue), types(settings))
+    reading = look(found.text.acceptance, name_criteria(issue), types(settings))
     if not lint:
         reading.findings = errors_of(reading.findings)
     known = reading.criteria
@@ -146,7 +146,7 @@ def criteria(
 def _read_issue(project: Path, issue: str) -> Seen:
     async def read() -> Seen:
         async with aclosing(tracker_of(project, settings_in(configured(project)), READER)) as tracker:
-            return await seen(tracker, issue)
+            return await read_issue(tracker, issue)
 
     return anyio.run(read)
 
@@ -157,7 +157,7 @@ def _say(issue: str, reading: ParsedCriteria, found: Seen, *, lint: bool) -> Non
     if reading.criteria is None:
         if not reading.findings:
             try:
-                of(found, ())
+                read_checks(found, ())
             except NoChecks as error:
                 output.note(str(error))
         return
@@ -212,7 +212,7 @@ def _put(project: Path, issue: str, given: WrittenChecks, *, as_json: bool) -> N
         name = await person(project, settings, os.environ)
         annotations = annotations_of(project, settings, name)
         async with aclosing(tracker_of(project, settings, name)) as tracker:
-            found = await seen(tracker, issue)
+            found = await read_issue(tracker, issue)
             return name, await set_checks(annotations, issue, given, known), found
 
     name, changed, found = anyio.run(write)

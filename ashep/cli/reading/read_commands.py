@@ -119,14 +119,14 @@ def _answers(state: Path, told: "json_types.StatusJson", asking: Collection[str]
 
     import anyio
 
-    from ashep.actions.answers import given
+    from ashep.actions.answers import find_answers
     from ashep.config import settings_in
     from ashep.factories import tracker_of
 
     async def read() -> None:
         with anyio.fail_after(TRACKER):
             async with aclosing(tracker_of(project, settings, "ashep-status")) as tracker:
-                for issue, one in (await given(tracker, settings, asking)).items():
+                for issue, one in (await find_answers(tracker, settings, asking)).items():
                     standing.answered(told, issue, one.answer, one.by, one.at)
 
     try:
@@ -150,11 +150,11 @@ def _lacks_tracker(state: Path) -> bool:
 
 
 def _print_past(state: Path, moment: datetime, *, as_json: bool) -> int:
-    from ashep.store.playback import then as back  # what follows takes long to import
+    from ashep.store.playback import open_past as back  # what follows takes long to import
     from ashep.views import point_in_time, policies
 
     with output.ProgressLine("folded") as progress, back(state, min(moment, current_time()), tell=progress) as found:
-        told = point_in_time.told(found, min(moment, current_time()), policies.PastPolicyGraphs())
+        told = point_in_time.describe_moment(found, min(moment, current_time()), policies.PastPolicyGraphs())
     if as_json:
         output.data(told)
         return 0
@@ -216,7 +216,7 @@ def why(project: Path | None, *, issue: Issue, as_json: Json = False) -> int:
     """Tell the story of an issue: what happened, why, and what it is waiting for now."""
     state = read_state(project)
     with picture(state) as seen:
-        told = issue_story.why(seen.database, issue, partial(attempts.blob, state))
+        told = issue_story.tell_story(seen.database, issue, partial(attempts.blob, state))
         _hint(seen)
     if told is None:
         raise AshepError(f"nothing is known of an issue {issue}")

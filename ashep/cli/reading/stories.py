@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ashep.actions.story_catalog import FoundStory, Stories, beside_issues, look, planned_told, told
+from ashep.actions.story_catalog import FoundStory, Stories, beside_issues, dump_planned, dump_story, look
 from ashep.bmad.story import StoryProblem
 from ashep.cli import output
 from ashep.cli.commands import Json, example, group, project_of
@@ -55,7 +55,7 @@ def read_known_issues(state: Path) -> dict[str, tuple[str, bool]]:
 
 
 def _get_kept(seen: Stories) -> list[FoundStory]:
-    return [one for one in seen.found if one.kept]
+    return [one for one in seen.found if one.may_be_story]
 
 
 @stories.command(name="list", epilog=example("ashep story list", "ashep story list --json"))
@@ -66,7 +66,9 @@ def list_stories(context: typer.Context, tracker: Tracker = False, as_json: Json
     """
     seen = _find_stories(context, tracker=tracker)
     if as_json:
-        output.data([*(told(one) for one in _get_kept(seen)), *(planned_told(path, one) for path, one in seen.planned)])
+        output.data(
+            [*(dump_story(one) for one in _get_kept(seen)), *(dump_planned(path, one) for path, one in seen.planned)]
+        )
         return
     planned = [(one.id, "-", "planned", "-", "-", "-", one.title) for _, one in seen.planned]
     output.table(COLUMNS, [*(_row(one) for one in _get_kept(seen)), *planned])
@@ -90,9 +92,9 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what a story's file says, each with its line."""
-    found = _find_stories(context).named(story)
+    found = _find_stories(context).find_story(story)
     if as_json:
-        output.data(told(found))
+        output.data(dump_story(found))
         return
     output.say_lines(_describe_story(found))
 
@@ -163,7 +165,7 @@ def check(
     given = paths or ()
     seen = _find_stories(context, tracker=True, paths=given) if tracker else look(context.obj or Path.cwd(), given)
     if as_json:
-        output.data([told(one) for one in seen.found])
+        output.data([dump_story(one) for one in seen.found])
     else:
         _say_problems(seen)
         kept = _get_kept(seen)

@@ -170,7 +170,7 @@ def _account(project: Path, issue: str) -> json_types.IssueJson | None:
     """Say what the journal knows of the issue; nothing where it cannot be read, for the tracker decides."""
     try:
         with picture(configured(project) / "state") as seen:
-            return status.shown(seen.database, issue)
+            return status.read_issue(seen.database, issue)
     except (JournalDamaged, DiskFailed) as error:
         output.note(str(error))
         return None

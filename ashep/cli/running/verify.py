@@ -8,7 +8,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from ashep.actions.verify import CODES, COLUMNS, CheckReport, Outputs, of, seen, types
+from ashep.actions.verify import CODES, COLUMNS, CheckReport, Outputs, read_checks, read_issue, types
 from ashep.actions.verify import verify as carry_out
 from ashep.adapters.git.remotes import candidate
 from ashep.app import secrets_of
@@ -68,7 +68,7 @@ def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None
 
     async def run(scratch: Path) -> CheckReport:
         async with aclosing(tracker_of(project, settings, READER)) as tracker:
-            criteria = of(await seen(tracker, issue), types(settings))
+            criteria = read_checks(await read_issue(tracker, issue), types(settings))
         commits = await candidate(project, issue, *revisions)
         redaction = secrets_of(settings, lambda _: None)
         verifier = verifier_of(project, settings, outputs.keep, scratch=scratch, redaction=redaction)

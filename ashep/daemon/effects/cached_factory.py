@@ -31,7 +31,7 @@ class CachedFactory(Generic[_Settings, _Part]):
         """Whether it is made, of these settings."""
         return self._known is not None and self._known[0] == self._by(settings)
 
-    def of(self, settings: _Settings) -> _Part:
+    def get_part(self, settings: _Settings) -> _Part:
         """Give the part, made if need be. Raises `AshepError` where nothing can, and what making it raises."""
         if self._make is None:
             raise AshepError(self._lacking)

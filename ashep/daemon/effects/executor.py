@@ -98,15 +98,15 @@ class Effects:
         self.prompts = PromptEffects(tracker, self.runners, trees, blobs, prompts, render, self.work, asks=asks)
         self.pulls = PullEffects(pulls)
 
-    async def carry_out(self, command: commands.Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
+    async def execute(self, command: commands.Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
         """Do what a command says and give its answer; `probe`: it may have been done before."""
         probe = probe or command.tries > 0
         try:
             if isinstance(command, commands.SendNotice):
                 return await self._notify(command, world(), again=probe)
             if (why := await self._lease_lost(command, world, probe)) is not None:
-                lost = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
-                return [tracker_facts.LeaseLost(command.issue, why), lost]
+                failure = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
+                return [tracker_facts.LeaseLost(command.issue, why), failure]
             return await self._do(command, world, probe)
         except Exception as error:  # whatever it is: it ends nothing but its issue
             facts = failed(command, error)
@@ -158,15 +158,15 @@ class Effects:
                 about = tuple(change for change in changes if change.what in command.changes)
                 return [AuthorsRead(issue, key, about[:MOST_CHANGES])]
             case commands.ReadTree() | commands.PrepareTree() | commands.RemoveTree():
-                return await self.trees.carry_out(command, world().settings)
+                return await self.trees.execute(command, world().settings)
             case commands.SealTree():
                 return await self._seal(command, world())
             case commands.MoveBase():
                 return await self._move(command, world)
             case commands.VerifyWork() | commands.IntegrateWork():
-                return await self.work.carry_out(command, world)
+                return await self.work.execute(command, world)
             case commands.OpenPullRequest():
-                return await self.pulls.carry_out(command, world())
+                return await self.pulls.execute(command, world())
             case commands.OpenSession():
                 return await self._open_session(command, world(), probe)
             case commands.PreparePrompt():
@@ -174,9 +174,9 @@ class Effects:
             case commands.SendPrompt():
                 return await self._send(command, world(), probe)
             case commands.AnswerRequest():
-                return await sessions.deliver(self.runners.of(command.session), command, probe=probe)
+                return await sessions.deliver(self.runners.find_runner(command.session), command, probe=probe)
             case commands.StopTurn():
-                return await sessions.stop(self.runners.of(command.session), command, world())
+                return await sessions.stop(self.runners.find_runner(command.session), command, world())
             case commands.StopOrphan():
                 current = world()
                 place = await self.trees.place(command.branch, current.settings)
@@ -195,7 +195,7 @@ class Effects:
 
     async def _move(self, command: commands.MoveBase, world: Callable[[], World]) -> list[Fact]:
         """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
-        facts = await self.work.carry_out(command, world)
+        facts = await self.work.execute(command, world)
         if any(isinstance(fact, delivery.LandingRefused) and fact.code == "dirty" for fact in facts):
             with suppress(AshepError):
                 facts = [delivery.TreeSeen(await self.trees.shared.read()), *facts]
@@ -323,7 +323,7 @@ class Effects:
         return "\n\n".join((f"{command.issue}: {text.title}", *parts)) + "\n"
 
     async def _send(self, command: commands.SendPrompt, world: World, probe: bool) -> list[Fact]:
-        runner = self.runners.of(command.session)
+        runner = self.runners.find_runner(command.session)
         if probe and not command.again:
             turn = await runner.turn(command.session, command.message_id)
             if turn.state != "missing":

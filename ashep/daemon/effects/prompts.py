@@ -72,14 +72,14 @@ class PromptEffects:
         world = replace(world, bases=now().bases)
         try:
             brief = await self._brief(command, world, flow)
-            text = self._render(brief, self._templates.of(world.files.prompts))
+            text = self._render(brief, self._templates.get_part(world.files.prompts))
         except ConfigError as error:
             return [EffectFailed(command.issue, command.key, f"the prompt: {clean(str(error))[:500]}", infra=False)]
         blob = await self._blobs.keep(text)
         shown = tuple(comment.id for comment in brief.comments)
         run, before = flow.run, ()
         if run is not None and run.session is not None and (command.n > 1 or run.session == run.reuse):
-            before = await self._runners.of(run.session).asked(run.session)
+            before = await self._runners.find_runner(run.session).asked(run.session)
         return [runs.PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
 
     async def _brief(self, command: commands.PreparePrompt, world: World, flow: Flow) -> Brief:
@@ -93,7 +93,7 @@ class PromptEffects:
         source = dict(flow.sessions).get(run.phase)
         transcript = None
         if command.kind in ("extract", "diagnose") and source is not None:
-            transcript = await self._runners.of(source).transcript(source, TRANSCRIPT)
+            transcript = await self._runners.find_runner(source).transcript(source, TRANSCRIPT)
         said = (comment for comment in peoples(text.comments, self._tracker.actor) if is_named(world, comment.author))
         fresh = tuple(one for one in said if one.id not in flow.shown)
         return Brief(
@@ -118,10 +118,10 @@ class PromptEffects:
             asks=self._asks and (run.sandbox or world.settings.agents.sandbox) != "none",
             slot=flow.work.own.slot if flow.work.own else 0,
             story=story_brief(world, flow),
-            found=self._found(world, flow, makes=phase.makes),
+            found=self._select_findings(world, flow, makes=phase.makes),
         )
 
-    def _found(self, world: World, flow: Flow, *, makes: bool) -> WorkFindings:
+    def _select_findings(self, world: World, flow: Flow, *, makes: bool) -> WorkFindings:
         """Who makes the work is told what to mend, and what nobody can; who judges it, what is known of exactly it."""
         if not makes:
             return WorkFindings(evidence=evidence_of(flow))

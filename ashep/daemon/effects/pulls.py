@@ -44,7 +44,7 @@ class PullEffects:
         self._pulls = CachedFactory(make, LACKING)
         self._making = anyio.Lock()
 
-    async def carry_out(self, command: OpenPullRequest, world: World) -> list[Fact]:
+    async def execute(self, command: OpenPullRequest, world: World) -> list[Fact]:
         """Push, and open a pull request unless it stands. Each step is harmless to repeat, so nothing is probed.
 
         Raises `AshepError` with what a person can do.
@@ -53,7 +53,7 @@ class PullEffects:
         if head == command.since:
             return [WorkLanded(issue, key, base, head, head, already=True, empty=True)]
         try:
-            pulls, flow = await self._of(world.settings), world.flows[issue]
+            pulls, flow = await self._open_forge(world.settings), world.flows[issue]
             if (late := await _merged_before(pulls.forge, command, flow, world.seq)) is not None:
                 why = f"{late.by or 'somebody'} merged {flow.work.pull and flow.work.pull.url} without this work"
                 return [late, LandingRefused(issue, key, "moved", why)]
@@ -69,7 +69,7 @@ class PullEffects:
 
     async def state(self, settings: Settings, number: int) -> PullState:
         """Read what became of a pull request. Raises `AshepError`, of which `ForgeError` is one."""
-        return await (await self._of(settings)).forge.state(number)
+        return await (await self._open_forge(settings)).forge.state(number)
 
     async def aclose(self) -> None:
         """Let go of connections."""
@@ -77,15 +77,16 @@ class PullEffects:
             with anyio.move_on_after(CLOSING, shield=True):
                 await pulls.forge.aclose()
 
-    async def _of(self, settings: Settings) -> ForgeAdapters:
-        wanted = settings.forge
-        if wanted is None:
+    async def _open_forge(self, settings: Settings) -> ForgeAdapters:
+        forge = settings.forge
+        if forge is None:
             raise AshepError(LACKING)
         async with self._making:
-            if self._pulls.possible and not self._pulls.is_of(wanted):
+            if self._pulls.possible and not self._pulls.is_of(forge):
                 await self.aclose()
-                return await anyio.to_thread.run_sync(self._pulls.of, wanted)  # its certificates are read from files
-            return self._pulls.of(wanted)
+                # its certificates are read from files
+                return await anyio.to_thread.run_sync(self._pulls.get_part, forge)
+            return self._pulls.get_part(forge)
 
 
 async def _merged_before(forge: Forge, command: OpenPullRequest, flow: Flow, as_of: int) -> PullRequestSeen | None:

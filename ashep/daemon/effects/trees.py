@@ -36,7 +36,7 @@ class TreeEffects:
         self.shared = shared
         self._own = CachedFactory(workspaces, lacking, by=lambda settings: (settings.worker, settings.git))
 
-    async def carry_out(self, command: TreeCommand, settings: Settings) -> list[Fact]:
+    async def execute(self, command: TreeCommand, settings: Settings) -> list[Fact]:
         """Do what a command says and give its answer; it may have been done before, in part or whole.
 
         Raises `AshepError` with what a person can do.
@@ -49,21 +49,22 @@ class TreeEffects:
             case PrepareTree():
                 branch, ground, base = command.branch, command.ground, command.base
                 if command.fetch and base is None and self._checkups.possible:
-                    base = await self._checkups.of(settings).fetch(command.fetch)
-                made = await self._own.of(settings).prepare(branch, base, command.slot, ground)
+                    base = await self._checkups.get_part(settings).fetch(command.fetch)
+                tree = await self._own.get_part(settings).prepare(branch, base, command.slot, ground)
                 about = (command.issue, command.run, command.key)
-                return [TreePrepared(*about, branch, made.path, made.base, made.head, ground, command.seals)]
+                return [TreePrepared(*about, branch, tree.path, tree.base, tree.head, ground, command.seals)]
             case RemoveTree():
                 landed = Landed(command.branch, command.head, command.onto, command.commit)
                 try:
-                    removed = await self._own.of(settings).retire(landed, command.quiet)
+                    removed = await self._own.get_part(settings).retire(landed, command.quiet)
                 except AshepError as error:
                     return failed(command, error)
                 return [TreeRemoved(command.issue, command.key, command.branch, removed.freed, removed.saved)]
 
     async def seal(self, command: SealTree, settings: Settings) -> TreeSealed:
-        """Seal a branch, and amend it; otherwise as `carry_out`."""
-        own, words = self._own.of(settings), (command.branch, command.run, f"{command.issue}: what {command.run} left")
+        """Seal a branch, and amend it; otherwise as `execute`."""
+        own = self._own.get_part(settings)
+        words = (command.branch, command.run, f"{command.issue}: what {command.run} left")
         refused, story, left = (), None, await own.seal(*words)
         told, lacking = left.told, left.lacking
         if command.amend is not None:
@@ -79,7 +80,7 @@ class TreeEffects:
     async def changes(self, world: World, flow: Flow, since: str = "") -> Changes:
         """Give what the issue's runs changed, for a prompt; on a branch of its own since a commit, or its beginning."""
         if flow.work.own is not None and flow.work.own.base:
-            return await self._own.of(world.settings).changes(flow.work.own.branch, since or flow.work.own.base)
+            return await self._own.get_part(world.settings).changes(flow.work.own.branch, since or flow.work.own.base)
         left_over = sorted(path for path, (_, issue) in world.left_over.items() if issue == flow.issue.id)
         return await self.shared.changes(flow.work.base, flow.issue.id, flow.work.commits, tuple(left_over))
 
@@ -87,4 +88,4 @@ class TreeEffects:
         """Find the tree that stands for a branch."""
         if branch is None or not self._own.possible:
             return None
-        return next((one.path for one in await self._own.of(settings).list() if one.branch == branch), None)
+        return next((one.path for one in await self._own.get_part(settings).list() if one.branch == branch), None)

@@ -91,12 +91,12 @@ class WorkEffects:
         self._means = CachedFactory(means, lacking)
         self._verifying, self._landing = anyio.CapacityLimiter(AT_ONCE), anyio.Lock()
 
-    async def carry_out(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
+    async def execute(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
         """Do what a command says and give its answer; it may have been done before, in part or whole.
 
         Raises `AshepError` with what a person can do.
         """
-        means = self._means.of(now().settings)
+        means = self._means.get_part(now().settings)
         match command:
             case VerifyWork():
                 return await self._verify_if_wanted(means, command, now)
@@ -111,7 +111,7 @@ class WorkEffects:
         """Finish or undo what an earlier life left half done on a base."""
         if self._means.possible:
             async with self._landing:
-                await self._means.of(settings).landing.settle()
+                await self._means.get_part(settings).landing.settle()
 
     async def touched(self, sealed: delivery.TreeSealed, flow: Flow, world: World) -> delivery.TreeSealed:
         """Say with what was sealed which files all that the issue changed touches, and what else."""
@@ -121,7 +121,7 @@ class WorkEffects:
         if sealed.head == own.base:
             return replace(sealed, files=delivery.FileMap())
         settings, named = world.settings, named_by(world.settings, world.policies)
-        impact = await assess(self._means.of(settings).diffs, own.fits, sealed.head, settings.impact, named)
+        impact = await assess(self._means.get_part(settings).diffs, own.fits, sealed.head, settings.impact, named)
         files = delivery.shortened(impact.files)
         if files != delivery.FileMap():
             files = replace(files, lines=(impact.added, impact.removed))
@@ -132,7 +132,7 @@ class WorkEffects:
         own = flow.work.own
         if not self._means.possible or own is None or not own.base or not own.head:
             return own.base if own is not None else ""
-        diffs = self._means.of(settings).diffs
+        diffs = self._means.get_part(settings).diffs
         try:
             return (await diffs.read(own.fits, own.head)).base
         except AshepError:
@@ -152,7 +152,7 @@ class WorkEffects:
         most = (phase.verify if phase is not None else None) or Verify()
         escalated = escalation_of(flow, most.max_attempts)
         with suppress(AshepError):  # without the log as it stands there, nothing can be added to it
-            annotations = self._means.of(world.settings).annotations
+            annotations = self._means.get_part(world.settings).annotations
             if annotations is not None and (found := await annotations.read(flow.issue.id)) is not None:
                 log = found.metadata.get(LOG)
                 entries = [*map(entry_of, flow.work.proofs), *([escalated] if escalated is not None else ())]
@@ -166,7 +166,7 @@ class WorkEffects:
         flow = world.flows.get(comment.issue)
         if flow is None or not self._means.possible or not comment.name.startswith(WITH_COMMENT):
             return
-        annotations = self._means.of(world.settings).annotations
+        annotations = self._means.get_part(world.settings).annotations
         if annotations is None or not (notes := await self.notes(flow, world, closed=False)):
             return
         try:
@@ -177,7 +177,7 @@ class WorkEffects:
 
     async def base_tip(self, world: World) -> str | None:
         """Return the commit at which issues begin; None: there is none that git can read."""
-        diffs = self._means.of(world.settings).diffs
+        diffs = self._means.get_part(world.settings).diffs
         with suppress(AshepError):
             for revision in base_revisions(world):
                 if (tip := await diffs.find(revision)) is not None:
@@ -193,7 +193,7 @@ class WorkEffects:
                 raise AshepError("there is no base: the checkout is on no branch with a commit")
             if before is not None and any(result.fails for result in before.results):
                 before = None  # what failed may pass by now
-            means, (criteria, _) = self._means.of(world.settings), to_check(world.policy_of(name), "", "")
+            means, (criteria, _) = self._means.get_part(world.settings), to_check(world.policy_of(name), "", "")
             async with self._verifying:
                 request = VerifyRequest(means.repository, tip, tip, criteria, before, afresh=again)
                 found = await verify_before_work(means.verifier, request)
@@ -236,7 +236,7 @@ class WorkEffects:
         if KEY not in text.acceptance:  # as of most issues
             return None
         types, where = tuple(settings.verification.types), f"acceptance criteria of {issue}"
-        compiled = self._means.of(settings).compiled if self._means.possible else compiled_here
+        compiled = self._means.get_part(settings).compiled if self._means.possible else compiled_here
         return await apart(partial(read_criteria, text.acceptance, where, types), compiled, text.acceptance)
 
     async def _verify_if_wanted(

@@ -53,7 +53,7 @@ class MadeUpWork(WorkEffects):
     async def settle(self, settings: Settings) -> None:
         """Nothing is ever half done here."""
 
-    async def carry_out(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
+    async def execute(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
         """Say what comes of it."""
         await anyio.lowlevel.checkpoint()
         issue, key = command.issue, command.key

@@ -176,7 +176,7 @@ class MemoryJournal:
         """Say that there is room."""
         return 4 * disk_limits.LOW_DISK
 
-    def known(self) -> tuple[World, Place]:
+    def load_world(self) -> tuple[World, Place]:
         """Know nothing."""
         return World(), START
 
