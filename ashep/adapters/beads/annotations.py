@@ -83,7 +83,7 @@ class BeadsAnnotations:
         """List them whole."""
         words = ("list", "--limit=0", "--all", f"--has-metadata-key={key}", "--json")
         rows, _ = await self._bd.rows(schema.IssueRow.read, *words)
-        found = ((schema.seen(row), _mapping(row.metadata)) for row in rows if not row.ephemeral)
+        found = ((schema.make_snapshot(row), _mapping(row.metadata)) for row in rows if not row.ephemeral)
         return tuple(sorted(found, key=lambda one: one[0].issue.id))
 
     async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:

@@ -112,7 +112,7 @@ class Worktrees:
             place = await self._standing(branch, told)
             if place is not None:
                 await self._commit(await self._inside(place), branch, tip, tip != before, (run, message), told)
-            told.words += [*own, *self._repository.told()]
+            told.words += [*own, *self._repository.take_lock_notices()]
             head = await self._tip(branch)
             if before is not None and not await self._repository.contains(head, before):
                 told.saved += await save_commits(self._repository, branch, (f"{SEALED}{branch}",))
@@ -161,7 +161,7 @@ class Worktrees:
 
     async def stands(self, branch: str) -> bool:
         """Say whether git knows a tree of the branch here, whether its folder is there or not."""
-        return await self._found(branch) is not None
+        return await self._find_tree(branch) is not None
 
     async def knows(self, branch: str) -> bool:
         """Say whether there is such a branch, or a tree of it."""
@@ -183,7 +183,7 @@ class Worktrees:
                 await unless()
             await self._leave(branch)
             refs = (f"refs/heads/{branch}", f"{BASES}{branch}", f"{SEALED}{branch}") if forget else ()
-            place = await self._found(branch)
+            place = await self._find_tree(branch)
             if forget:
                 await self._refuse_elsewhere(branch, place)
             saved, freed = (), 0
@@ -202,7 +202,7 @@ class Worktrees:
     async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
         async with self._repository.hold(landed.branch, self._patience):
             await self._leave(landed.branch)
-            place = await self._found(landed.branch)
+            place = await self._find_tree(landed.branch)
             await self._refuse_elsewhere(landed.branch, place)
             inner, save = await self._inside(place) if place else None, partial(self._save, ignored=True)
             removed = await removing.retire(
@@ -223,7 +223,7 @@ class Worktrees:
         found = list[WorkspaceInfo]()
         limit = anyio.CapacityLimiter(_AT_ONCE)
 
-        async def one(place: WorkspacePaths) -> None:
+        async def describe_tree(place: WorkspacePaths) -> None:
             async with limit:
                 if not (place.broken or await anyio.Path(place.admin).is_dir()):
                     return  # somebody took it away meanwhile
@@ -242,7 +242,7 @@ class Worktrees:
 
         async with anyio.create_task_group() as group:
             for place in places:
-                group.start_soon(one, place)
+                group.start_soon(describe_tree, place)
         return tuple(sorted(found, key=lambda standing: standing.branch))
 
     # --- what differs where a tree has a git of its own ---
@@ -295,9 +295,9 @@ class Worktrees:
         return [place for place in await self._repository.places() if place.path.is_relative_to(root)]
 
     async def _inside(self, place: WorkspacePaths) -> TreeRepository:
-        return await self._repository.at(place)
+        return await self._repository.open_tree(place)
 
-    async def _found(self, branch: str) -> WorkspacePaths | None:
+    async def _find_tree(self, branch: str) -> WorkspacePaths | None:
         """Give the tree of a branch as git knows it, whether its folder is there or not."""
         root, places = await anyio.to_thread.run_sync(self._place.resolve), await self._repository.places()
         paths = (root / folder_of(branch), root / branch)
@@ -327,7 +327,7 @@ class Worktrees:
             raise AshepError(f"{branch} is checked out at {where}; switch that to another branch first")
 
     async def _stands(self, branch: str) -> WorkspacePaths:
-        place = await self._found(branch)
+        place = await self._find_tree(branch)
         if place is None or not await anyio.Path(place.path).is_dir():
             raise AshepError(f"the branch {branch} has no work tree; it must be prepared first")
         return place
@@ -337,7 +337,7 @@ class Worktrees:
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
-        place = await self._found(branch)
+        place = await self._find_tree(branch)
         mark = anyio.Path(place.admin, "locked") if place is not None else None
         if place and mark and await mark.is_file() and (await mark.read_text()).strip() == "initializing":
             # git had not made it when it was killed: nobody was in it
@@ -372,14 +372,14 @@ class Worktrees:
         add = (*command.UNFLUSHED, "worktree", "add", "--quiet", str(path), branch)
         done = await repository.git.run(*add, cwd=(await repository.folders()).top, timeout=command.LONG)
         if done.returncode:
-            said = repository.git.said(done)
+            said = repository.git.redact_stderr(done)
             if elsewhere := _ELSEWHERE.search(said):
                 raise AshepError(
                     f"{branch} is checked out at {clean(elsewhere['path'])}; switch that to another branch, so that "
                     "the issue can be worked on in a tree of its own"
                 )
             raise await command.failed(f"worktree add {branch}", done.returncode, said, path.parent)
-        place = await self._found(branch)
+        place = await self._find_tree(branch)
         if place is None:
             raise AshepError(f"git made the tree of {branch}, and does not know it")
         return place, begun, head

@@ -37,7 +37,7 @@ class ActivityMonitor:
         self._tools = dict[str, dict[str, float]]()
         self._used = dict[str, tuple[float, int]]()
 
-    def begun(self, session: str) -> None:
+    def watch_session(self, session: str) -> None:
         """A keeper of a session was started: it is watched until that is dead. Blocks."""
         durable_io.make_folder(self._alive)
         (self._alive / session).touch()

@@ -135,7 +135,7 @@ class Mailbox:
         return found
 
 
-def named(pid: int) -> str:
+def name_process(pid: int) -> str:
     """A process by its pid and start time."""
     return f"{pid}.{process_table.stat(pid)[1]}"
 

@@ -40,7 +40,7 @@ class ToolUse:
     """A path that is not in the session's folder, if there is one."""
 
 
-def wanted(call: Mapping[str, Any], directory: Path) -> ToolUse:
+def read_tool_use(call: Mapping[str, Any], directory: Path) -> ToolUse:
     """Read the `toolCall` of a request, with all that was told of that call before."""
     kind, inputs = str(call.get("kind") or "other"), as_object(call.get("rawInput"))
     found = [as_object(one).get("path") for one in as_list(call.get("locations"))[:MOST]]

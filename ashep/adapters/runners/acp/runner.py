@@ -173,7 +173,7 @@ class AcpRunner:
         self._started = False
         found = False
         for session in await _blocking(self._watch.alive):
-            own = await _blocking(lambda session=session: self._of(session))
+            own = await _blocking(lambda session=session: self._find_mailbox(session))
             if own is not None and not await _blocking(lambda own=own: _is_busy(own)):
                 found = await self._end_keeper(own) or found
         return found
@@ -201,7 +201,7 @@ class AcpRunner:
 
     async def catalog(self) -> Catalog:
         """Say what the agent offers (see the port): its modes are the agents that can be chosen."""
-        about = self._told()
+        about = self._require_started()
         modes = (*cast("list[str]", about.get("modes", [])), *self._modes.values())
         given = tuple(capabilities.model_named(one, self._name) for one in cast("list[str]", about.get("models", [])))
         current = str(about.get("model") or "")
@@ -243,10 +243,10 @@ class AcpRunner:
         return session if await self.has_session(session) else None
 
     async def has_session(self, session: str) -> bool:
-        own = await self._run_blocking(lambda: self._of(session))
+        own = await self._run_blocking(lambda: self._find_mailbox(session))
         return own is not None and await _blocking(own.stands)
 
-    def _of(self, session: str) -> Mailbox | None:
+    def _find_mailbox(self, session: str) -> Mailbox | None:
         own = Mailbox(self._folder / "sessions" / session) if _SESSION.fullmatch(session) else None
         return own if own is not None and (own.path / "session.json").exists() else None
 
@@ -256,7 +256,7 @@ class AcpRunner:
         """The ids of a session's user messages (see the port), as far as they are known."""
 
         def look() -> tuple[str, ...]:
-            own = self._of(session)
+            own = self._find_mailbox(session)
             if own is None:
                 return ()
             turns = {name.removesuffix(".json"): own.read(f"turns/{name}") or {} for name in own.names("turns")}
@@ -269,7 +269,7 @@ class AcpRunner:
         """Deliver a prompt (see the port): one that was begun is not begun again, unless its keeper is dead."""
         if not _NAME.fullmatch(prompt.message_id):
             raise RunnerRefused(f"{prompt.message_id[:200]!r} can be no message's id")
-        own = await self._run_blocking(lambda: self._of(prompt.session))
+        own = await self._run_blocking(lambda: self._find_mailbox(prompt.session))
         if own is None:
             raise RunnerRefused(f"there is no session {prompt.session[:200]}")
         asked, profile = await _blocking(lambda: own.read("session.json")) or {}, None
@@ -298,25 +298,25 @@ class AcpRunner:
             return keeper if places.lives(keeper) else self._start_keeper(prompt.session, own, profile)
 
     def _start_keeper(self, session: str, own: Mailbox, profile: SandboxProfile | None) -> str:
-        given = self._environ if profile is None else profile.given(self._environ)
+        given = self._environ if profile is None else profile.make_environment(self._environ)
         environ = {name: value for name, value in given.items() if name != places.MARK} | {places.KEPT: str(own.path)}
         try:
             process, _ = start(None, View(own.path, ()), [*_HOST, str(own.path)], environ, _NO_FILES)
         except OSError as error:
             raise RunnerUnavailable(f"{self._name}: no keeper can be started: {error.strerror}") from error
-        keeper = places.named(process.pid)
+        keeper = places.name_process(process.pid)
         own.write("keeper.json", {"keeper": keeper})
-        self._watch.begun(session)
+        self._watch.watch_session(session)
         return keeper
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         turn = await self._run_blocking(lambda: self._read_turn(session, message_id, ours))
-        limits = await _blocking(lambda: own.read(LIMITS) if (own := self._of(session)) is not None else None)
+        limits = await _blocking(lambda: own.read(LIMITS) if (own := self._find_mailbox(session)) is not None else None)
         quota = read_quota(limits, turn.provider or self._name, "") if limits is not None else None
         return replace(turn, quota=quota)
 
     def _read_turn(self, session: str, message: str, ours: frozenset[str]) -> Turn:
-        own = self._of(session)
+        own = self._find_mailbox(session)
         if own is None or not _NAME.fullmatch(message):
             return Turn("missing", "")
         turn = own.read(f"turns/{message}.json")
@@ -369,18 +369,18 @@ class AcpRunner:
         return tuple(str(one) for one in turn.get("people", []) if one not in ours)
 
     async def life(self, session: str) -> Life:
-        own, now = await self._run_blocking(lambda: self._of(session)), anyio.current_time()
+        own, now = await self._run_blocking(lambda: self._find_mailbox(session)), anyio.current_time()
         return Life(timedelta()) if own is None else await _blocking(lambda: self._watch.life(session, own, now))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         def look() -> frozenset[str]:
-            found = {session: self._of(session) for session in sessions}
+            found = {session: self._find_mailbox(session) for session in sessions}
             return frozenset(one for one, own in found.items() if own is not None and _is_busy(own))
 
         return await self._run_blocking(look)
 
     async def abort(self, session: str) -> None:
-        own = await self._run_blocking(lambda: self._of(session))
+        own = await self._run_blocking(lambda: self._find_mailbox(session))
         if own is None:
             return
         open_ = await _blocking(lambda: _cancel(own))
@@ -397,12 +397,12 @@ class AcpRunner:
             await self._end_keeper(own)
 
     async def transcript(self, session: str, limit: int) -> str:
-        self._told()
+        self._require_started()
         if limit <= 0:
             return ""
 
         def look() -> str:
-            own = self._of(session)
+            own = self._find_mailbox(session)
             said = list[tuple[str, list[str]]]()
             for entry in own.tail(limit * 8 + 65536) if own is not None else ():
                 who = {"user": "user", "agent": "assistant"}.get(str(entry.get("k")))
@@ -420,7 +420,7 @@ class AcpRunner:
         def look() -> tuple[Request, ...]:
             found = list[Request]()
             for session in sessions:
-                own = self._of(session)
+                own = self._find_mailbox(session)
                 for name in own.names("questions") if own is not None else ():
                     asked = own.read(f"questions/{name}") if own is not None else None
                     if asked is not None and places.lives(str(asked.get("keeper"))):
@@ -438,7 +438,7 @@ class AcpRunner:
         """Answer a request (see the port); why something was denied is told to the agent where that stops at it."""
 
         def answer() -> bool:
-            own = self._of(session)
+            own = self._find_mailbox(session)
             asked = own.read(f"questions/{request}.json") if own is not None and _NAME.fullmatch(request) else None
             if own is None or asked is None or not places.lives(str(asked.get("keeper"))):
                 return False
@@ -452,13 +452,13 @@ class AcpRunner:
     def signs(self) -> AsyncIterator[Sign]:
         return self._watch.listen()
 
-    def _told(self) -> JsonObject:
+    def _require_started(self) -> JsonObject:
         if not self._started or self._about is None:
             raise RunnerUnavailable(f"{self._name} was not started")
         return self._about
 
     async def _run_blocking(self, call: Callable[[], T]) -> T:
-        self._told()
+        self._require_started()
         return await _blocking(call)
 
     def _redact(self, text: str) -> str:

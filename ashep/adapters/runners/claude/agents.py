@@ -35,14 +35,14 @@ class AgentDefinition:
     """The model that it is tied to."""
 
 
-def named(config: Path) -> tuple[str, ...]:
+def list_names(config: Path) -> tuple[str, ...]:
     """The user's own, by name. Blocks."""
-    return tuple(name for name, _ in _own(config))
+    return tuple(name for name, _ in _read_own_agents(config))
 
 
 def listed(config: Path, base: Mapping[str, str]) -> tuple[AgentDefinition, ...]:
     """The user's own and those of the base, each once: what the base says of a name counts. Blocks."""
-    heads = dict(_own(config)) | {name: _split(text[:_BIGGEST])[0] for name, text in sorted(base.items())}
+    heads = dict(_read_own_agents(config)) | {name: _split(text[:_BIGGEST])[0] for name, text in sorted(base.items())}
     return tuple(_listed(name, head) for name, head in heads.items())
 
 
@@ -59,7 +59,7 @@ def _words(given: object) -> frozenset[str]:
     return frozenset(str(one).strip() for one in words)
 
 
-def _own(config: Path) -> list[tuple[str, dict[str, Any]]]:
+def _read_own_agents(config: Path) -> list[tuple[str, dict[str, Any]]]:
     found = list[tuple[str, dict[str, Any]]]()
     with suppress(OSError):
         for file in sorted((config / "agents").glob("*.md")):

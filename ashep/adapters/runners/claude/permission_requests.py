@@ -38,7 +38,7 @@ def open_in(attempt: Attempt, redaction: Redaction) -> Iterator[Request]:
     for name in names(attempt):
         event = _read(attempt, name, redaction)
         if event is not None and text(event, "kind") == "question":
-            asked = tuple(map(_asked, parts(event, "questions")[:MOST]))
+            asked = tuple(map(_read_question, parts(event, "questions")[:MOST]))
             yield Request(name, attempt.session, "question", asks=asked)
         elif event is not None:
             patterns = tuple(cut(string) for string in strings(event, "patterns")[:MOST])
@@ -68,6 +68,6 @@ def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:
     return None
 
 
-def _asked(question: Event) -> Asked:
+def _read_question(question: Event) -> Asked:
     options = tuple(cut(text(part, "label")) for part in parts(question, "options")[:MOST])
     return Asked(cut(text(question, "question")), options, question.get("multiSelect") is True)

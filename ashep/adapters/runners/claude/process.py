@@ -108,7 +108,7 @@ def record(attempt: Attempt, process: Process) -> None:
     durable_io.replace(attempt.folder / "process.json", process.model_dump_json().encode())
 
 
-def found(attempt: Attempt) -> Process | None:
+def find_process(attempt: Attempt) -> Process | None:
     """The process of an attempt: as it is written down, or, where nobody came to do that, as it is found alive."""
     known = attempt.process()
     if known is None and not attempt.has("swept"):
@@ -127,7 +127,7 @@ def lives(process: Process | None) -> bool:
 
 def runs(attempt: Attempt) -> bool:
     """Whether an attempt's process has not ended."""
-    return lives(found(attempt))
+    return lives(find_process(attempt))
 
 
 async def sweep(attempt: Attempt) -> None:

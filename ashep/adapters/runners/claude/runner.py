@@ -116,7 +116,7 @@ class ClaudeRunner:
         """Make the folders, and return the class of the gate, whose server nobody needs without Claude Code."""
         from ashep.adapters.runners.claude.prompt_gate import Gate
 
-        self._written()
+        self._read_program_mtime()
         self._store.make()
         if not self._config.is_dir():
             durable_io.make_folder(self._config)
@@ -153,7 +153,7 @@ class ClaudeRunner:
     # --- what there is --------------------------------------------------------------------------------------------
 
     async def catalog(self) -> Catalog:
-        names, written = await self._run_blocking(self._agents), await self._run_blocking(self._written)
+        names, written = await self._run_blocking(self._agents), await self._run_blocking(self._read_program_mtime)
         if self._apart is not None and self._apart.logins.used:
             with suppress(OSError):  # it is tried again with the next turn, which says so
                 await self._apart.logins.keep()
@@ -171,7 +171,7 @@ class ClaudeRunner:
         instance, tried = f"claude-{version}", programs.CLAUDE_VERSION
         return Catalog(version, instance, names, self._models, self._default, tried=tried, exhaustive=False)
 
-    def _written(self) -> int:
+    def _read_program_mtime(self) -> int:
         """When the program was written, in nanoseconds."""
         program = shutil.which(self._command[0], path=self._environ.get("PATH"))
         if program is None:
@@ -184,7 +184,7 @@ class ClaudeRunner:
 
     def _agents(self) -> tuple[str, ...]:
         self.check_login()
-        return tuple(dict.fromkeys((*agents.BUILT_IN, *agents.named(self._config), *sorted(self._base_agents()))))
+        return tuple(dict.fromkeys((*agents.BUILT_IN, *agents.list_names(self._config), *sorted(self._base_agents()))))
 
     @property
     def login(self) -> str:
@@ -276,7 +276,7 @@ class ClaudeRunner:
             attempt = self._store.add(prompt.session, prompt.message_id, len(attempts) + 1)
             argv, secret = self._prepare(session, prompt, attempt)
             config = self._store.config(prompt.session)
-            given = self._environ if profile is None else profile.given(self._environ)
+            given = self._environ if profile is None else profile.make_environment(self._environ)
             environ = process.environment(given, config, attempt, secret)
             self._store.set_current(prompt.session, prompt.message_id)
             directory = Path(session.directory)
@@ -309,7 +309,7 @@ class ClaudeRunner:
             "rules.json": settings.rules_file(session, attempt.uuid),
             "settings.json": json.dumps(settings.settings_of(session, tools, folder, gate.address)),
             "instructions.md": self._instructions(),
-            "before.json": self._readings.before(prompt.session).model_dump_json(),
+            "before.json": self._readings.read_baseline(prompt.session).model_dump_json(),
         }
         for name, content in given.items():
             (folder / name).touch(mode=0o600)
@@ -323,7 +323,7 @@ class ClaudeRunner:
         model = prompt.model or self._default
         argv += [] if model is None else [f"--model={model.model}"]  # of one piece: no name is an option
         if (agent := prompt.agent) is not None:
-            own = None if agent in agents.named(self._config) else agents.definition(agent, self._base_agents())
+            own = None if agent in agents.list_names(self._config) else agents.definition(agent, self._base_agents())
             argv += [*([] if own is None else ["--agents", own]), f"--agent={agent}"]
         return argv, secret
 
@@ -371,7 +371,7 @@ class ClaudeRunner:
         current = await self._run_blocking(self._store.current, session)
         if current is None:
             return
-        known = await self._run_blocking(process.found, current)
+        known = await self._run_blocking(process.find_process, current)
         if known is not None and await self._run_blocking(process.lives, known):
             await self._run_blocking(current.note, "aborted")
             await process.stop(current, known)
@@ -443,7 +443,7 @@ class ClaudeRunner:
             attempt = self._store.current(session)
             if attempt is None:
                 continue
-            known = process.found(attempt)
+            known = process.find_process(attempt)
             running = process.lives(known)
             size = self._readings.size(session)
             with suppress(OSError):

@@ -40,7 +40,7 @@ class Readings:
         self._lock = threading.Lock()
 
     @contextmanager
-    def of(self, session: str) -> Generator[SessionReading]:
+    def open_reading(self, session: str) -> Generator[SessionReading]:
         """That of a session, which no other thread reads meanwhile."""
         with self._lock:
             found = self._kept.setdefault(session, SessionReading())
@@ -55,10 +55,10 @@ class Readings:
         attempts = self._store.attempts(session, message)
         if not attempts:
             return Turn("missing", "")
-        with self.of(session) as reading:
+        with self.open_reading(session) as reading:
             found = [(attempt, reading.output(attempt)) for attempt in attempts]
-            turn = turn_state.read(found, process.found(attempts[-1]), partial(self._left, reading))
-            people = self._people(reading, session, attempts[0].before().offset, known)
+            turn = turn_state.read(found, process.find_process(attempts[-1]), partial(self._find_final_usage, reading))
+            people = self._people(reading, session, attempts[0].read_baseline().offset, known)
             at = reading.transcript.last_at(people) if reading.transcript is not None and people else None
             return replace(turn, people=people, human_message_at=at)
 
@@ -69,12 +69,12 @@ class Readings:
 
     def people(self, session: str, attempt: Attempt) -> tuple[str, ...]:
         """Who wrote since an attempt was begun."""
-        with self.of(session) as reading:
-            return self._people(reading, session, attempt.before().offset, frozenset())
+        with self.open_reading(session) as reading:
+            return self._people(reading, session, attempt.read_baseline().offset, frozenset())
 
     def output(self, attempt: Attempt) -> Output:
         """What an attempt's process has told up to now."""
-        with self.of(attempt.session) as reading:
+        with self.open_reading(attempt.session) as reading:
             output = reading.output(attempt)
             output.read()
             return output
@@ -82,26 +82,26 @@ class Readings:
     def asked(self, session: str) -> tuple[str, ...]:
         """The messages that people and we wrote in a session."""
         ours = self._store.prompts(session)
-        with self.of(session) as reading:
+        with self.open_reading(session) as reading:
             found = self._transcript(reading, session)
             written = found.written if found is not None else []
             return tuple(dict.fromkeys(ours.get(one.uuid, one.uuid) for one in written))
 
     def size(self, session: str) -> int:
         """Bytes that stand in a session's transcripts."""
-        with self.of(session) as reading:
+        with self.open_reading(session) as reading:
             found = self._transcript(reading, session)
         return transcript.grown(found.file) if found is not None else 0
 
-    def before(self, session: str) -> Before:
+    def read_baseline(self, session: str) -> Before:
         """What stands in a session now."""
-        with self.of(session) as reading:
+        with self.open_reading(session) as reading:
             found = self._transcript(reading, session)
             return Before(offset=found.end, cost=found.spent.cost, tokens=found.spent.tokens) if found else Before()
 
-    def _left(self, reading: SessionReading, attempt: Attempt) -> Spent | None:
+    def _find_final_usage(self, reading: SessionReading, attempt: Attempt) -> Spent | None:
         found = self._transcript(reading, attempt.session)
-        return found.left(attempt.before().offset, attempt.uuid) if found is not None else None
+        return found.find_final_usage(attempt.read_baseline().offset, attempt.uuid) if found is not None else None
 
     def _people(self, reading: SessionReading, session: str, since: int, known: frozenset[str]) -> tuple[str, ...]:
         found = self._transcript(reading, session)

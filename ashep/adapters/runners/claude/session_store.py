@@ -133,7 +133,7 @@ class Attempt:
         """Its process, as far as that was written down."""
         return _read(Process, self.folder / "process.json")
 
-    def before(self) -> Before:
+    def read_baseline(self) -> Before:
         """What stood in its session before it."""
         return _read(Before, self.folder / "before.json") or Before()
 

@@ -72,7 +72,7 @@ def read(
     cost, tokens = 0.0, 0
     for one, told in attempts:
         told.read()
-        before = one.before()
+        before = one.read_baseline()
         spent, least = told.result or left(one), 0 if told.result else told.tokens
         cost += max(0.0, spent.cost - before.cost) if spent else 0.0
         tokens += max(least, spent.tokens - before.tokens if spent else 0)

@@ -42,7 +42,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _KEY = re.compile(r"_(API_?KEY|KEY|TOKEN|PAT|SECRET|CREDENTIALS)\Z")
 
 
-def passed(
+def filter_environment(
     environ: Mapping[str, str],
     named: Collection[str],
     secret: Collection[str],
@@ -76,7 +76,7 @@ def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
 
 def left_out(environ: Mapping[str, str], named: Collection[str], secret: Collection[str]) -> tuple[str, ...]:
     """Names that look as if a provider might need them, and do not pass; those of secrets only where they are named."""
-    kept = passed(environ, named, secret)
+    kept = filter_environment(environ, named, secret)
     return tuple(
         sorted(
             name

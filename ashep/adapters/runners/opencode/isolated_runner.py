@@ -242,7 +242,7 @@ class IsolatedRunner:
             return None
         return await anyio.to_thread.run_sync(lambda: wish_of(folder_for(self._state, place)))
 
-    async def _on(
+    async def _call_server(
         self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
     ) -> _Answer:
         """Call the server of a folder. One of a place is started where it does not run, and again where it went away;
@@ -259,10 +259,10 @@ class IsolatedRunner:
         if maker.used < maker.until and patience != math.inf:  # each try may take long, and others wait for it
             raise SessionUnavailable(f"the agent server of {place.name} does not answer")
         try:
-            await self._up(maker, place, patience)
+            await self._ensure_server(maker, place, patience)
             with suppress(RunnerUnavailable):
                 return await self._once(maker, call)
-            await self._up(maker, place, patience)
+            await self._ensure_server(maker, place, patience)
             return await self._once(maker, call)
         except (RunnerUnavailable, RunnerUnauthorized) as error:
             if self._attaches:
@@ -295,7 +295,7 @@ class IsolatedRunner:
                 with suppress(RunnerError):
                     await maker.runner.stop_server()  # whatever it is that answers there, or does not
 
-    async def _up(self, maker: _Maker, place: Path, patience: float) -> None:
+    async def _ensure_server(self, maker: _Maker, place: Path, patience: float) -> None:
         if patience != math.inf and not maker.up and await self._has(place, LEFT):
             raise RunnerRefused(f"the agent server of {place.name} was ended with its run")
         with anyio.move_on_after(patience) as waited:
@@ -330,17 +330,17 @@ class IsolatedRunner:
         self, session: str, call: Callable[[OpencodeRunner, str], Awaitable[_Answer]], patience: float = _READING
     ) -> _Answer:
         """Call the server that has a session (see `_on`)."""
-        where = await self._where(session)
+        where = await self._find_session(session)
         if where is not None and where.sandbox is not None and await self._chosen(where.directory) is None:
             await self._choose(where)  # its place was made again, and holds what its agent committed
-        return await self._on(await self._directory(session), lambda on: call(on, session), patience)
+        return await self._call_server(await self._directory(session), lambda on: call(on, session), patience)
 
     async def _directory(self, session: str) -> str | None:
         """Give the folder of a session that is in a place; None: it is with those who judge."""
-        where = await self._where(session)
+        where = await self._find_session(session)
         return where.directory if where is not None else None
 
-    async def _where(self, session: str) -> _Where | None:
+    async def _find_session(self, session: str) -> _Where | None:
         if self._sessions is None:
             self._sessions = await anyio.to_thread.run_sync(self._noted)
         return self._sessions.get(session)
@@ -355,7 +355,7 @@ class IsolatedRunner:
 
     async def _note(self, session: str, where: _Where) -> None:
         """Write down where a session is: whoever starts after us has to know."""
-        if await self._where(session) == where or self._sessions is None:
+        if await self._find_session(session) == where or self._sessions is None:
             return
         if await anyio.to_thread.run_sync(self._place_of, where.directory) is None:
             return
@@ -391,7 +391,7 @@ class IsolatedRunner:
         where = _Where(request.directory, request.sandbox) if request.directory is not None else None
         if where is not None:
             await self._choose(where)
-        session = await self._on(request.directory, lambda on: on.open_session(request), math.inf)
+        session = await self._call_server(request.directory, lambda on: on.open_session(request), math.inf)
         if where is not None:
             await self._note(session, where)
         return session
@@ -401,7 +401,7 @@ class IsolatedRunner:
         chosen = await self._chosen(directory) if directory is not None else None
         if place is not None and chosen is None and not await self._has(place, "data"):
             return None  # a server that is begun to look for it might be another than its agent is to have
-        session = await self._on(directory, lambda on: on.find_session(key, directory), math.inf)
+        session = await self._call_server(directory, lambda on: on.find_session(key, directory), math.inf)
         if session is not None and directory is not None and await self._directory(session) != directory:
             # it is the last that was opened there, and what it wants was written down before
             await self._note(session, _Where(directory, sandbox_named(chosen)))
@@ -417,16 +417,16 @@ class IsolatedRunner:
     transcript, reply = forward(OpencodeRunner.transcript), forward(OpencodeRunner.reply)
 
     async def send(self, prompt: Prompt) -> str:
-        if (where := await self._where(prompt.session)) is not None:
+        if (where := await self._find_session(prompt.session)) is not None:
             await self._choose(where)
-        return await self._on(await self._directory(prompt.session), lambda on: on.send(prompt), math.inf)
+        return await self._call_server(await self._directory(prompt.session), lambda on: on.send(prompt), math.inf)
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those sessions that run a turn (see the port); of a place's server that does not answer none does."""
         found = set[str]()
         for where, those in await self._by_server(sessions):
             with suppress(RunnerRefused, SessionUnavailable):  # whoever reads such a session is told why
-                found |= await self._on(where, lambda on, those=those: on.busy(those))
+                found |= await self._call_server(where, lambda on, those=those: on.busy(those))
         return frozenset(found)
 
     async def abort(self, session: str) -> None:
@@ -448,7 +448,7 @@ class IsolatedRunner:
         found: list[Request] = []
         for where, those in await self._by_server(sessions):
             try:
-                found += await self._on(where, lambda on, those=those: on.requests(those))
+                found += await self._call_server(where, lambda on, those=those: on.requests(those))
             except (RunnerRefused, SessionUnavailable) as error:
                 if where is None:
                     raise

@@ -105,7 +105,7 @@ class ReportedRequests:
         """The server's life is over, and what it asked with it."""
         self._open.clear()
 
-    def now(self, kind: str) -> tuple[Request, ...]:
+    def list_open(self, kind: str) -> tuple[Request, ...]:
         """What waits for an answer, by the sessions that ask."""
         return tuple(one for one in self._open.values() if one.kind == kind)
 
@@ -118,18 +118,18 @@ def _request(kind: str, told: dict[str, Any]) -> Request:
         return Request(str(told["id"]), str(told["sessionID"]), which)
 
 
-async def asked(
+async def list_requests(
     get: Get, whose: Whose, places: SessionDirectories, told: ReportedRequests, sessions: Collection[str]
 ) -> tuple[Request, ...]:
     """What these sessions ask, by the lists of their folders; where one is refused, by what the stream told."""
     found: list[Request] = []
-    for place in await places.of_all(sessions):
+    for place in await places.find_directories(sessions):
         requests, refused = await listed(get, place, whose)
         found += requests
         for kind, why in refused.items():
             known = [Request("", session, kind) for session in sorted(sessions)]
-            known += await of_ours(told.now(kind), whose)
-            found += [replace(one, unlisted=why) for one in known if await places.of(one.session) == place]
+            known += await of_ours(told.list_open(kind), whose)
+            found += [replace(one, unlisted=why) for one in known if await places.find_directory(one.session) == place]
     return tuple({(one.session, one.id): one for one in found}.values())
 
 

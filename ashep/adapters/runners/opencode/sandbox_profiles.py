@@ -56,7 +56,7 @@ class Profiles:
         """Give the profile of a place's server, which has `folder`: that of all, or (`session`) of who works there."""
         wished = sandbox_named(await anyio.to_thread.run_sync(wish_of, folder)) if session else None
         given = await self._surroundings.of_place(place, wished)
-        await anyio.to_thread.run_sync(_named, folder, place)
+        await anyio.to_thread.run_sync(_link_place, folder, place)
         how = json.dumps(["maker", given.agents.model_dump(mode="json"), str(place)])
         if given.sandbox is not None:
             await self.logins.keep()
@@ -74,7 +74,7 @@ class Profiles:
             raise RunnerUnavailable(f"the base branch's configuration cannot be read: {error}") from error
         name = sha256(repr(sorted(held.items())).encode()).hexdigest()[:16]
         base, ground = folder / "base" / name, self._ground
-        await anyio.to_thread.run_sync(_written, base, held)
+        await anyio.to_thread.run_sync(_write_base, base, held)
         found = [base / one for one in INSTRUCTIONS if one in held]
         environment = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1", "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1"}
         named = [base / one for one in _CONFIG if one in held]
@@ -153,7 +153,7 @@ def sandbox_named(word: str | None) -> Sandbox | None:
     return next((arg for arg in get_args(Sandbox) if arg == word), None)
 
 
-def _named(folder: Path, place: Path) -> None:
+def _link_place(folder: Path, place: Path) -> None:
     """Let the folder of a server say whose it is."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with suppress(FileExistsError):
@@ -253,7 +253,7 @@ def _moved(environ: Mapping[str, str], base: Path, content: str) -> dict[str, ob
     return moved
 
 
-def _written(base: Path, held: Mapping[str, bytes]) -> None:
+def _write_base(base: Path, held: Mapping[str, bytes]) -> None:
     """Write the base's configuration down, once: its folder is named by what is in it."""
     if base.is_dir():
         return

@@ -32,9 +32,9 @@ from pydantic import BaseModel, ValidationError
 
 from ashep.adapters.git import fsync
 from ashep.adapters.runners.opencode.client import PROBE, USER, Address, probe, was_refused
-from ashep.adapters.runners.opencode.environment import passed
+from ashep.adapters.runners.opencode.environment import filter_environment
 from ashep.adapters.sandboxes.bubblewrap import View
-from ashep.adapters.sandboxes.exec import needed, start
+from ashep.adapters.sandboxes.exec import find_program_folders, start
 from ashep.adapters.sandboxes.logins import orders
 from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.system import process_table, programs
@@ -211,7 +211,7 @@ class ManagedServer:
         """Say how it would be started now, and what the tools of its agents have in their environment."""
         folder = await _in_thread(lambda: self.folder)
         profile = await self._profiled(folder) if self._profiled is not None else None
-        return profile, await _in_thread(self._given, profile)
+        return profile, await _in_thread(self._make_environment, profile)
 
     async def stop(self) -> bool:
         """End the server and everything that it started, and see it dead; False where none ran."""
@@ -386,8 +386,8 @@ class ManagedServer:
         own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
         profile, sandbox, view = self._profile, None, View(self._directory, ())
         if profile is not None and (sandbox := profile.sandbox) is not None:
-            view = replace(profile.view, readable=(*profile.view.readable, *needed(program)))
-        environment = self._given(profile) | own
+            view = replace(profile.view, readable=(*profile.view.readable, *find_program_folders(program)))
+        environment = self._make_environment(profile) | own
         descriptor = os.open(self._log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             files = (subprocess.DEVNULL, descriptor, descriptor)
@@ -401,8 +401,8 @@ class ManagedServer:
             process_table.restrain(first, 0)
         return process, first
 
-    def _given(self, profile: SandboxProfile | None) -> dict[str, str]:
-        kept = passed(self._environ, self._named, self._secret)
+    def _make_environment(self, profile: SandboxProfile | None) -> dict[str, str]:
+        kept = filter_environment(self._environ, self._named, self._secret)
         ours = {
             "BEADS_ACTOR": "ashep-agent",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -531,15 +531,17 @@ def how_to_open(settings: Settings, project: Path, folder: Path, session: str, *
     opencode = settings.runners.opencode
     if opencode.url is not None:
         secret = "" if opencode.password_env == _VARIABLE else f'{_VARIABLE}="${opencode.password_env}" '
-        return _told(secret, opencode.command, opencode.url, project, session)
+        return _describe_attach(secret, opencode.command, opencode.url, project, session)
     file = folder / "server.json"
     if (record := record_in(folder)) is None:
         return f"Its session is {session}; the agent server is not running, and starts with the next run."
     read = f"""sed -n 's/.*"password": *"\\([^"]*\\)".*/\\1/p' {shlex.quote(str(file))}"""
-    told = _told(f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session)
+    told = _describe_attach(
+        f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session
+    )
     return f"{told}\nIts agent knows that server's password, too: what you see there may be its own." if alone else told
 
 
-def _told(secret: str, command: tuple[str, ...], url: str, project: Path, session: str) -> str:
+def _describe_attach(secret: str, command: tuple[str, ...], url: str, project: Path, session: str) -> str:
     line = shlex.join((*command, "attach", url, "--dir", str(project), "--session", session))
     return f"Its session opens with:\n  {secret}{line}"

@@ -166,7 +166,7 @@ def read_turn(
         deleted = Message(info=Info(id=message_id, role="user", time=Time()))
         messages = (*messages[:at], deleted, *messages[at:])
     prompt = messages[at]
-    answers, people = _after(messages, at, ours)
+    answers, people = _split_turn(messages, at, ours)
     if not prompt.parts and not answers:
         return Turn("missing", instance)
     last = _last(answers, messages[:at])
@@ -201,7 +201,7 @@ def is_being_written(messages: Sequence[Message], message_id: str, ours: frozens
     return newest is not None and not newest.parts and newest.info.id != message_id and newest.info.id not in ours
 
 
-def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[list[Message], tuple[str, ...]]:
+def _split_turn(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[list[Message], tuple[str, ...]]:
     """The answers of the turn that begins at an index, and the user messages after it that a person wrote.
 
     Where the clock was set back, what came earlier stands behind the prompt, and what came later before it: `ours` says
