@@ -25,8 +25,7 @@ from ashep.adapters.git.repository import TreeRepository, WorkspacePaths, move_a
 from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.tree_scan import Stat
 from ashep.adapters.git.workspaces import git_config, lfs, missing_objects, salvage, seal
-from ashep.adapters.git.workspaces.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks
-from ashep.adapters.git.workspaces.hooks import Policy as HookPolicy
+from ashep.adapters.git.workspaces.hooks import KEY, HookPolicy, Hooks, copy_hooks, find_hooks, switch_hooks
 from ashep.adapters.git.workspaces.isolated_git import IsolatedGit, PlaceRepository, bring
 from ashep.adapters.git.workspaces.linked import NO_COMMIT, Worktrees, path_of
 from ashep.adapters.git.workspaces.review_checkout import CLOSED, lay

@@ -21,10 +21,7 @@ from ashep.adapters.git.repository import (
     size_of,
 )
 from ashep.adapters.git.tree_scan import Stat
-from ashep.adapters.git.workspaces import amend as amending
-from ashep.adapters.git.workspaces import missing_objects
-from ashep.adapters.git.workspaces import remove as removing
-from ashep.adapters.git.workspaces import seal as sealing
+from ashep.adapters.git.workspaces import amend, missing_objects, remove, seal
 from ashep.adapters.git.workspaces.salvage import save, save_commits
 from ashep.adapters.git.workspaces.seal import SealReport
 from ashep.adapters.git.workspaces.setup_steps import Inside, made_by_set_up, refuse_links, set_up
@@ -130,7 +127,7 @@ class Worktrees:
             return SealedBranch(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
 
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
-        amended = await amending.amended(self._repository, run, head, wanted)
+        amended = await amend.amended(self._repository, run, head, wanted)
         if amended.head != head:
             await self.restore(branch, amended.head)
         return amended
@@ -191,7 +188,7 @@ class Worktrees:
                 known, inner = await anyio.to_thread.run_sync(made_by_set_up, place), await self._inside(place)
                 saved = await self._save(inner, branch, refs, (), known, ignored=not drop_ignored)
                 freed = await anyio.to_thread.run_sync(size_of, *place.folders)
-                await removing.take_away(self._repository, self._place, place)
+                await remove.take_away(self._repository, self._place, place)
             elif forget:
                 saved = await save_commits(repository, branch, refs)
             there = await repository.refs(*refs) if forget else {}
@@ -205,9 +202,7 @@ class Worktrees:
             place = await self._find_tree(landed.branch)
             await self._refuse_elsewhere(landed.branch, place)
             inner, save = await self._inside(place) if place else None, partial(self._save, ignored=True)
-            removed = await removing.retire(
-                self._repository, self._place, inner, save, landed, self._base_branch, quiet
-            )
+            removed = await remove.retire(self._repository, self._place, inner, save, landed, self._base_branch, quiet)
             await self._forget(landed.branch)
             return removed
 
@@ -235,7 +230,7 @@ class Worktrees:
                 used = datetime.fromtimestamp(next(iter(times), 0), UTC)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
                 dirty = place.broken or place.ref != ref
-                dirty = dirty or await removing.uncommitted(await self._inside(place)) is not None
+                dirty = dirty or await remove.uncommitted(await self._inside(place)) is not None
                 holds, seen = ref in merged, (landed or {}).get(head)
                 has = bool(onto and head) and not holds and await repository.has(onto or "", head, seen)
                 found.append(WorkspaceInfo(branch, str(place.path), base, head, dirty, size, used, holds, has))
@@ -255,7 +250,7 @@ class Worktrees:
 
     async def _refresh(self, inner: TreeRepository, branch: str, begun: str, head: str) -> None:
         """Bring a tree that stands to be as its branch and the base are."""
-        await sealing.repair(inner.place, SealReport())
+        await seal.repair(inner.place, SealReport())
 
     async def _fill(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         """Fill the submodules of a tree; a linked one shares the settings by which git itself does so."""
@@ -269,13 +264,13 @@ class Worktrees:
         self, inner: TreeRepository, branch: str, tip: str, moved: bool, words: tuple[str, str], told: SealReport
     ) -> None:
         """Commit what is in a tree. `moved`: others gave the branch its commit `tip`; `words`: the run, its message."""
-        await sealing.seal(inner, branch, tip, *words, told)
+        await seal.seal(inner, branch, tip, *words, told)
 
     async def _set_back(
         self, inner: TreeRepository, branch: str, commit: str, mine: tuple[str, str]
     ) -> tuple[str, ...]:
         """Set a tree to a commit; everything else is saved. `mine`: the refs that will have it."""
-        return await sealing.restore(inner, branch, commit, mine)
+        return await seal.restore(inner, branch, commit, mine)
 
     async def _save(
         self,
@@ -341,7 +336,7 @@ class Worktrees:
         mark = anyio.Path(place.admin, "locked") if place is not None else None
         if place and mark and await mark.is_file() and (await mark.read_text()).strip() == "initializing":
             # git had not made it when it was killed: nobody was in it
-            await removing.take_away(self._repository, self._place, place)
+            await remove.take_away(self._repository, self._place, place)
             return None
         root = await anyio.to_thread.run_sync(self._place.resolve)
         path = anyio.Path(place.path if place else await anyio.to_thread.run_sync(path_of, root, branch))
@@ -353,7 +348,7 @@ class Worktrees:
             kept = await anyio.to_thread.run_sync(move_aside, Path(path), Path(path))
         saved = await save(await self._inside(place), branch) if place else ()  # what was staged is not gone
         if place is not None:
-            await removing.take_away(self._repository, self._place, place)
+            await remove.take_away(self._repository, self._place, place)
         if told is not None:
             told.saved += saved
             where = f"what stood in its place is in {kept}" if kept else "what was not committed there is gone with it"

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.runners.acp import mailbox as places
+from ashep.adapters.runners.acp import mailbox
 from ashep.adapters.runners.acp.mailbox import Mailbox
 from ashep.adapters.system import process_table
 from ashep.adapters.system.filesystems import identify_file
@@ -75,12 +75,12 @@ class ActivityMonitor:
         found = dict[str, _Seen]()
         for session in self.alive():
             own = Mailbox(self._sessions / session)
-            if places.lives(own.keeper()):
+            if mailbox.lives(own.keeper()):
                 record, *asks = map(identify_file, (own.path / "record.jsonl", own.turns, own.questions))
                 found[session] = record, asks
                 continue
             with own.door() if own.path.is_dir() else nullcontext():  # another keeper may be started in this moment
-                if not places.lives(own.keeper()):
+                if not mailbox.lives(own.keeper()):
                     (self._alive / session).unlink(missing_ok=True)
         return found
 
@@ -106,7 +106,7 @@ class ActivityMonitor:
 
     def _works(self, session: str, own: Mailbox, now: float) -> bool:
         """Whether what the agent has started used the processor since the last look; the agent itself always does."""
-        holders = process_table.holders_of(process_table.ProcessMark(places.MARK, str(own.path)))
+        holders = process_table.holders_of(process_table.ProcessMark(mailbox.MARK, str(own.path)))
         first = 1 if own.things() is None else _INSIDE
         used = 0
         for pid, _ in holders[first:]:

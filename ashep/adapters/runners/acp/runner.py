@@ -18,9 +18,7 @@ from typing import Literal, TypeVar, cast
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.runners.acp import activity as signs
-from ashep.adapters.runners.acp import capabilities, sandbox
-from ashep.adapters.runners.acp import mailbox as places
+from ashep.adapters.runners.acp import activity, capabilities, mailbox, sandbox
 from ashep.adapters.runners.acp.client import LONGEST_START
 from ashep.adapters.runners.acp.mailbox import LIMITS, Mailbox
 from ashep.adapters.runners.foreign_json import JsonObject
@@ -106,7 +104,7 @@ class AcpRunner:
         self._about: JsonObject | None = None
         self._started = False
         self._starting = anyio.Lock()
-        self._watch = signs.ActivityMonitor(folder)
+        self._watch = activity.ActivityMonitor(folder)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -180,16 +178,16 @@ class AcpRunner:
 
     async def _end_keeper(self, own: Mailbox) -> bool:
         keeper = await _blocking(own.keeper)
-        lived = await _blocking(lambda: places.lives(keeper))
+        lived = await _blocking(lambda: mailbox.lives(keeper))
         if lived:
             pid, started = map(int, keeper.split("."))
             with suppress(ProcessLookupError):
                 os.kill(pid, 15)
             with anyio.move_on_after(_KEEPERS):
-                while await _blocking(lambda: places.lives(keeper)):
+                while await _blocking(lambda: mailbox.lives(keeper)):
                     await anyio.sleep(_POLL)
             await process_table.kill(pid, started, RunnerUnavailable)
-        await process_table.end(process_table.ProcessMark(places.MARK, str(own.path)), RunnerUnavailable)
+        await process_table.end(process_table.ProcessMark(mailbox.MARK, str(own.path)), RunnerUnavailable)
         return lived
 
     # --- what there is --------------------------------------------------------------------------------------------
@@ -216,7 +214,7 @@ class AcpRunner:
         """Open a session for a run (see the port): one of the same key and folder is the same."""
         session, directory = await self._run_blocking(lambda: self._ident(request.key, request.directory))
         own = Mailbox(self._folder / "sessions" / session)
-        things = await self._quarters.folder(request, own.path / places.APART) if self._quarters is not None else None
+        things = await self._quarters.folder(request, own.path / mailbox.APART) if self._quarters is not None else None
         asked = {
             "key": request.key, "title": request.title, "access": request.access, "directory": directory,
             "permissions": [one.model_dump(mode="json") for one in request.permissions], "command": self._command,
@@ -284,7 +282,7 @@ class AcpRunner:
         with own.door():
             turn, keeper = own.read(f"turns/{message}.json"), own.keeper()
             if turn is not None and (
-                turn.get("state") in ("ended", "unstarted") or places.lives(str(turn.get("keeper")))
+                turn.get("state") in ("ended", "unstarted") or mailbox.lives(str(turn.get("keeper")))
             ):
                 return str(turn.get("keeper"))
             asked = own.read("session.json") or {}
@@ -295,16 +293,16 @@ class AcpRunner:
                 sandbox.note(own, things, profile)
             if known is None:
                 own.write(f"in/prompt.{message}.json", what)
-            return keeper if places.lives(keeper) else self._start_keeper(prompt.session, own, profile)
+            return keeper if mailbox.lives(keeper) else self._start_keeper(prompt.session, own, profile)
 
     def _start_keeper(self, session: str, own: Mailbox, profile: SandboxProfile | None) -> str:
         given = self._environ if profile is None else profile.make_environment(self._environ)
-        environ = {name: value for name, value in given.items() if name != places.MARK} | {places.KEPT: str(own.path)}
+        environ = {name: value for name, value in given.items() if name != mailbox.MARK} | {mailbox.KEPT: str(own.path)}
         try:
             process, _ = start(None, View(own.path, ()), [*_HOST, str(own.path)], environ, _NO_FILES)
         except OSError as error:
             raise RunnerUnavailable(f"{self._name}: no keeper can be started: {error.strerror}") from error
-        keeper = places.name_process(process.pid)
+        keeper = mailbox.name_process(process.pid)
         own.write("keeper.json", {"keeper": keeper})
         self._watch.watch_session(session)
         return keeper
@@ -321,7 +319,7 @@ class AcpRunner:
             return Turn("missing", "")
         turn = own.read(f"turns/{message}.json")
         if turn is not None and turn.get("state") not in ("ended", "unstarted"):
-            if places.lives(keeper := str(turn.get("keeper"))):
+            if mailbox.lives(keeper := str(turn.get("keeper"))):
                 is_sent, starting = turn.get("state") == "sent", not turn.get("ready")
                 return Turn("running", keeper) if is_sent else Turn("stored", keeper, starting=starting)
             turn = own.read(f"turns/{message}.json") or turn  # it may have ended meanwhile, and its keeper with it
@@ -331,8 +329,8 @@ class AcpRunner:
             return Turn("stored", str(turn.get("keeper")), not_started=self._redact(str(turn.get("error"))))
         keeper = own.keeper()
         if (own.inbox / f"prompt.{message}.json").exists():
-            young = places.age(keeper) < self._start  # it may not have come to its inbox yet
-            return Turn("stored", keeper, starting=young) if places.lives(keeper) else Turn("missing", _dead(keeper))
+            young = mailbox.age(keeper) < self._start  # it may not have come to its inbox yet
+            return Turn("stored", keeper, starting=young) if mailbox.lives(keeper) else Turn("missing", _dead(keeper))
         if turn is None:  # or it was taken in this moment
             turn = own.read(f"turns/{message}.json")
             return Turn("missing", "") if turn is None else Turn("stored", str(turn.get("keeper")))
@@ -393,7 +391,7 @@ class AcpRunner:
             await self._end_keeper(own)
             await _blocking(lambda: [_close(own, one) for one in open_])
         # what a dead one left might still work, and in a sandbox what was started there, whatever mark it has
-        if await _blocking(lambda: own.things() is not None or not places.lives(own.keeper())):
+        if await _blocking(lambda: own.things() is not None or not mailbox.lives(own.keeper())):
             await self._end_keeper(own)
 
     async def transcript(self, session: str, limit: int) -> str:
@@ -423,7 +421,7 @@ class AcpRunner:
                 own = self._find_mailbox(session)
                 for name in own.names("questions") if own is not None else ():
                     asked = own.read(f"questions/{name}") if own is not None else None
-                    if asked is not None and places.lives(str(asked.get("keeper"))):
+                    if asked is not None and mailbox.lives(str(asked.get("keeper"))):
                         ident, tool = name.removesuffix(".json"), str(asked.get("tool", ""))
                         patterns = tuple(self._redact(str(one)) for one in asked.get("patterns", []))
                         detail = self._redact(str(asked.get("detail", "")))
@@ -440,7 +438,7 @@ class AcpRunner:
         def answer() -> bool:
             own = self._find_mailbox(session)
             asked = own.read(f"questions/{request}.json") if own is not None and _NAME.fullmatch(request) else None
-            if own is None or asked is None or not places.lives(str(asked.get("keeper"))):
+            if own is None or asked is None or not mailbox.lives(str(asked.get("keeper"))):
                 return False
             given = {"verdict": "allow" if verdict == "allow" else "deny", "message": message}
             return own.first(f"in/answer.{request}.json", given)
@@ -478,7 +476,7 @@ def _dead(keeper: str) -> str:
 
 def _is_busy(own: Mailbox) -> bool:
     at_work = (own.path / "now").exists() or any(name.startswith("prompt.") for name in own.names("in"))
-    return at_work and places.lives(own.keeper())
+    return at_work and mailbox.lives(own.keeper())
 
 
 def _cancel(own: Mailbox) -> list[str]:
@@ -491,7 +489,7 @@ def _cancel(own: Mailbox) -> list[str]:
             _close(own, message)
             own.remove(f"in/prompt.{message}.json")
         now = own.read("now")
-        open_ = [str(now["message"])] if now is not None and "message" in now and places.lives(own.keeper()) else []
+        open_ = [str(now["message"])] if now is not None and "message" in now and mailbox.lives(own.keeper()) else []
         for message in open_:
             own.write(f"in/cancel.{message}", {})
     return [*waiting, *open_]

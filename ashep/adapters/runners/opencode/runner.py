@@ -14,17 +14,17 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from ashep.adapters.runners.opencode import activity as signs
 from ashep.adapters.runners.opencode import (
+    activity,
     endpoints,
     provider_errors,
+    requests,
     rule_intersection,
     rulesets,
     schema,
     session_directories,
     turns,
 )
-from ashep.adapters.runners.opencode import requests as questions
 from ashep.adapters.runners.opencode.client import CALL, Client, ConnectionRefused, probe, was_refused
 from ashep.adapters.system import programs
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
@@ -71,8 +71,8 @@ class OpencodeRunner:
         self._ours: dict[str, str | None] = {}
         self._narrow = rule_intersection.Narrow(self._call)
         self._places = session_directories.SessionDirectories(lambda path: self._call("GET", path, accept=_NOT_THERE))
-        self._watch = signs.ActivityMonitor()
-        self._told = questions.ReportedRequests(self._redaction)
+        self._watch = activity.ActivityMonitor()
+        self._told = requests.ReportedRequests(self._redaction)
         self._misread: tuple[str, int] | None = None
         """The file of its configuration that the server refused last, and when that was changed."""
 
@@ -249,7 +249,7 @@ class OpencodeRunner:
     async def life(self, session: str) -> Life:
         place = await self._places.find_directory(session)
         asked = partial(self._call, "GET", accept=_NOT_THERE, directory=place)
-        return await signs.read(asked, self._watch, session)
+        return await activity.read(asked, self._watch, session)
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         found = [await self._statuses(place) for place in await self._places.find_directories(sessions)]
@@ -277,7 +277,7 @@ class OpencodeRunner:
                 quiet_since = None
             elif (quiet_since is not None and now - quiet_since >= quiet) or await self._answered(session):
                 if await self._delete_unanswered(session):
-                    return await questions.drop(self._post, self._root, session, asked)
+                    return await requests.drop(self._post, self._root, session, asked)
                 quiet_since = None
             elif quiet_since is None:
                 quiet_since = now
@@ -315,12 +315,12 @@ class OpencodeRunner:
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        return await questions.list_requests(self._get, self._root, self._places, self._told, sessions)
+        return await requests.list_requests(self._get, self._root, self._places, self._told, sessions)
 
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
-        body = questions.reply(kind, verdict, answers, message)
+        body = requests.reply(kind, verdict, answers, message)
         return (await self._post(session, f"/{kind}/{request}/reply", body)).status_code < 300
 
     async def _post(self, session: str, path: str, body: object) -> httpx.Response:
@@ -344,7 +344,7 @@ class OpencodeRunner:
         pause = _BACKOFF[0]
         while True:
             try:
-                async for sign in signs.listen(self._connected(), self._watch, self._told):
+                async for sign in activity.listen(self._connected(), self._watch, self._told):
                     pause = _BACKOFF[0]
                     yield sign
             except httpx.ConnectError as error:
