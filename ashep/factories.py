@@ -406,7 +406,7 @@ def _server(
         directory=place or places / GROUND,
         state=state,
         nice=opencode.nice,
-        named=opencode.environment,
+        names=opencode.environment,
         secret=secret_variables(settings),
         folder=(lambda: folder) if folder else partial(folder_for, state, place) if place else None,
         profile=profiles.judge if place is None else partial(profiles.maker, place=place, session=session),

@@ -84,7 +84,7 @@ async def test_an_agents_shell_sees_no_secret(real_place: RealWorld) -> None:
     server = ManagedServer(
         command=world.server._command,  # pyright: ignore[reportPrivateUsage] - the same program
         directory=world.directory, state=world.state, environ=environ,
-        named=SETTINGS.runners.opencode.environment, secret=secret_variables(SETTINGS),
+        names=SETTINGS.runners.opencode.environment, secret=secret_variables(SETTINGS),
     )  # fmt: skip
     runner = world.runner = OpencodeRunner(server, directory=world.directory)
     async with world.model:

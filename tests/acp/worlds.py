@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.runners.acp import AcpRunner
-from ashep.adapters.runners.acp.mailbox import MARK, Mailbox, lives
+from ashep.adapters.runners.acp.mailbox import MARK, Mailbox, keeper_lives
 from ashep.adapters.sandboxes.exec import find_program_folders
 from ashep.adapters.sandboxes.profiles import SandboxProfiles
 from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
@@ -177,7 +177,7 @@ def folder_of(kept: Path, session: str) -> Mailbox:
 def keepers(kept: Path) -> list[str]:
     """Keepers that live, by pid and start."""
     found = [json.loads(one.read_text())["keeper"] for one in kept.glob("sessions/*/keeper.json")]
-    return [one for one in found if lives(one)]
+    return [one for one in found if keeper_lives(one)]
 
 
 async def kill_keepers(kept: Path) -> None:

@@ -430,11 +430,11 @@ class SessionHost:
         return str(given.get("verdict", "deny")), str(given.get("message") or "it was denied")
 
 
-def _chosen(options: object, said: str) -> JsonObject:
+def _chosen(options: object, verdict: str) -> JsonObject:
     """The option that says so once; where there is none, none is chosen."""
-    wanted = {"allow": "allow_once", "deny": "reject_once"}.get(said)
+    option_kind = {"allow": "allow_once", "deny": "reject_once"}.get(verdict)
     for one in map(as_object, as_list(options)):
-        if wanted is not None and one.get("kind") == wanted:
+        if option_kind is not None and one.get("kind") == option_kind:
             return {"outcome": "selected", "optionId": one.get("optionId")}
     return {"outcome": "cancelled"}
 
@@ -488,10 +488,10 @@ def main(arguments: Sequence[str]) -> int:
         anyio.run(_keep, Path(arguments[0]))
         return 0
     try:
-        found = anyio.run(probe, Path(arguments[1]), arguments[2:])
+        about = anyio.run(probe, Path(arguments[1]), arguments[2:])
     except AgentFailed as error:
-        found = {"error": str(error), "code": error.code}
-    sys.stdout.write(json.dumps(found))
+        about = {"error": str(error), "code": error.code}
+    sys.stdout.write(json.dumps(about))
     return 0
 
 

@@ -83,10 +83,10 @@ def ask(here: str, name: str, what: dict[str, object], seconds: float) -> dict[s
     return {"verdict": "deny", "message": "nobody answered in time; go on without it"}
 
 
-def delete_question(asked: str) -> None:
+def delete_question(file: str) -> None:
     """Take a question away; another one of us, who asked the same, may have done so."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(asked)
+        os.unlink(file)
 
 
 def decide(here: str, given: dict[str, Any]) -> dict[str, object] | None:

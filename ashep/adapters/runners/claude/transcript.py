@@ -45,8 +45,8 @@ class Spent(NamedTuple):
 
 def file_of(config: Path, session: str) -> Path | None:
     """The transcript of a session; None: it has none yet."""
-    found = glob.glob(f"{glob.escape(str(config))}/projects/*/{glob.escape(session)}.jsonl")
-    return Path(min(found)) if found else None
+    files = glob.glob(f"{glob.escape(str(config))}/projects/*/{glob.escape(session)}.jsonl")
+    return Path(min(files)) if files else None
 
 
 def grown(file: Path) -> int:

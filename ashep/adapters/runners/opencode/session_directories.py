@@ -37,5 +37,5 @@ class SessionDirectories:
 
     async def find_directories(self, sessions: Collection[str]) -> list[str | None]:
         """Give the folders of several, each once, in an order that another process repeats."""
-        found = {await self.find_directory(session) for session in sorted(sessions)}
-        return sorted(found, key=lambda place: place or "")
+        directories = {await self.find_directory(session) for session in sorted(sessions)}
+        return sorted(directories, key=lambda place: place or "")
