@@ -235,21 +235,21 @@ class Clones(Worktrees):
         repository = self._repository
         common = (await repository.folders()).common
         said = await self._settings()
-        made = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
-        made += [(key, value) for key, value in said if key.startswith("core.sparse")]
-        made += git_config.select_settings(said)
+        settings = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
+        settings += [(key, value) for key, value in said if key.startswith("core.sparse")]
+        settings += git_config.select_settings(said)
         hooks = await self.hooks()
-        made += [(KEY, hooks.path)] if hooks.path is not None else []
+        settings += [(KEY, hooks.path)] if hooks.path is not None else []
         if url := dict(said).get("remote.origin.url"):
-            made += [("remote.origin.url", _PASSWORD.sub(r"\1", url)), ("remote.origin.fetch", _FETCHED)]
+            settings += [("remote.origin.url", _PASSWORD.sub(r"\1", url)), ("remote.origin.fetch", _FETCHED)]
         if lent.kind != "sha1":
-            made += [("core.repositoryformatversion", "1"), ("extensions.objectformat", lent.kind)]
+            settings += [("core.repositoryformatversion", "1"), ("extensions.objectformat", lent.kind)]
 
         def write() -> None:
             for name in ("objects/info", "objects/pack", "refs/heads", "info", "hooks"):
                 (place.admin / name).mkdir(parents=True)
             (place.admin / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
-            (place.admin / "config").write_bytes(git_config.format_settings(made))
+            (place.admin / "config").write_bytes(git_config.format_settings(settings))
             (place.admin / "objects" / "info" / "alternates").write_bytes(os.fsencode(lent.objects) + b"\n")
             refs = {**lent.refs, f"refs/heads/{branch}": head}
             lines = [f"{sha} {ref}\n" for ref, sha in sorted(refs.items())]
