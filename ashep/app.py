@@ -116,7 +116,7 @@ async def _work(
         tracker, runner, tree, clock, notifier, trees, means, pulls, checkup, bases=True, asks=boxed, where=where,
         pressure=cpu_pressure, signatures=partial(factories.read_signatures, project),
     )  # fmt: skip
-    systemd = Systemd.of(os.environ)
+    systemd = Systemd.from_environ(os.environ)
     follower, code = Follower(state, journal, say), 0
     stories = Keeping(mirror_of(project, settings, actor), say) if settings.bmad.enabled else None
     try:

@@ -26,12 +26,12 @@ from ashep.adapters.git.workspaces.router import GitWorkspaces
 from ashep.adapters.git.workspaces.setup_steps import Inside
 from ashep.adapters.git.workspaces.shared_objects import LENDER
 from ashep.adapters.runners.opencode import OpencodeRunner
-from ashep.adapters.runners.opencode.environment import passed
+from ashep.adapters.runners.opencode.environment import filter_environment
 from ashep.adapters.runners.opencode.isolated_runner import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.runners.opencode.sandbox_profiles import Profiles
 from ashep.adapters.runners.opencode.server import ManagedServer, folder_of
 from ashep.adapters.sandboxes import logins
-from ashep.adapters.sandboxes.exec import PlaceSandbox, enter, needed
+from ashep.adapters.sandboxes.exec import PlaceSandbox, enter, find_program_folders
 from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.profiles import SandboxProfiles
 from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
@@ -264,7 +264,7 @@ def _claude(request: RunnerRequest) -> Runner:
         claude_command(chosen),
         directory=project,
         folder=runner_folder(project, name),
-        environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
+        environ=filter_environment(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
         begin=lambda session, message, _: request.router.may_begin(name, session, message),
         config=claude_folder(),
         apart=_apart(project, settings, chosen) if settings.isolated else None,
@@ -290,9 +290,9 @@ def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
 async def _add_claude(runner: NamedRunner, place: Path, folder: Path, inside: PlaceSandbox) -> PlaceSandbox:
     apart = await to_thread.run_sync(_apart, runner.project, runner.settings, runner.chosen)
     own = await apart.of_place(place, folder)
-    passes = passed(os.environ, runner.chosen.environment, secret_variables(runner.settings), _OF_CLAUDE)
+    passes = filter_environment(os.environ, runner.chosen.environment, secret_variables(runner.settings), _OF_CLAUDE)
     ours = {name: value for name, value in own.environment.items() if name.startswith("CLAUDE_")}
-    return replace(inside, view=inside.view.beside(own.view), environment={**passes, **inside.environment, **ours})
+    return replace(inside, view=inside.view.add_view(own.view), environment={**passes, **inside.environment, **ours})
 
 
 def _session_sandboxes(
@@ -303,7 +303,7 @@ def _session_sandboxes(
         _sandbox_profiles(project, settings),
         place_of=partial(place_at, places_of(project, settings)),
         folder_of=partial(folder_for, project / FOLDER / "state"),
-        needs=lambda: {*needed(programs.find(command[0])), *(Path(one).expanduser() for one in read)},
+        needs=lambda: {*find_program_folders(programs.find(command[0])), *(Path(one).expanduser() for one in read)},
     )
 
 
@@ -317,7 +317,7 @@ def _acp(request: RunnerRequest) -> Runner:
         command,
         directory=project,
         folder=runner_folder(project, name),
-        environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
+        environ=filter_environment(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
         name=name,
         mode=cast(Mapping[Literal["read", "write"], str], modes),
         redaction=request.redaction,
@@ -408,7 +408,7 @@ def _server(
         directory=place or places / GROUND,
         state=state,
         nice=opencode.nice,
-        named=opencode.environment,
+        names=opencode.environment,
         secret=secret_variables(settings),
         folder=(lambda: folder) if folder else partial(folder_for, state, place) if place else None,
         profile=profiles.judge if place is None else partial(profiles.maker, place=place, session=session),

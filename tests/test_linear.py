@@ -19,7 +19,7 @@ from ashep.adapters.git.integration import with_trailers
 from ashep.adapters.git.objects import _below as below  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.git.objects import _commit as read_commit  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.runners.opencode import provider_errors, turns
-from ashep.adapters.verifier.program_run import shown
+from ashep.adapters.verifier.program_run import render_output
 from ashep.config.checks.lint import lint
 from ashep.config.checks.parser import examine, fenced
 from ashep.core.delivery import pull_request_body
@@ -158,7 +158,7 @@ READERS: dict[str, Read] = {
     "opencode: a session": a_session,
     "opencode: a refusal": lambda text: provider_errors.of_status(text, 1, None, None),
     "opencode: a date": provider_errors.server_time,
-    "verifier: output": lambda text: shown(text.encode(), b"", len(text.encode()), Redaction()),
+    "verifier: output": lambda text: render_output(text.encode(), b"", len(text.encode()), Redaction()),
     "landing: trailers": lambda text: with_trailers(text, Candidate("a-1", "b", "c" * 40, "main", text, "merge")),
     "landing: attributes": lambda text: list(below(b"a/b", text.encode())),
     "landing: a commit": lambda text: read_commit("c" * 40, f"tree {text}\ncommitter {text}\n\n{text}".encode()),

@@ -415,14 +415,14 @@ def test_an_event_that_is_hardly_understood_is_known_by_its_id() -> None:
     for odd in ("", "[]", "{", '{"payload":{"properties":{"id":"per_2"}}}', "[" * 100_000):
         told.hear("permission.asked", odd)
         told.hear("permission.replied", odd)
-    assert told.now("permission") == (Request("per_1", "ses_1", "permission"),)
+    assert told.list_open("permission") == (Request("per_1", "ses_1", "permission"),)
     told.hear("permission.replied", json.dumps({"payload": {"properties": {"requestID": "per_1"}}}))
-    assert told.now("permission") == ()
+    assert told.list_open("permission") == ()
     for number in range(KEPT + 10):
         properties = {"id": f"per_{number}", "sessionID": "ses_1"}
         told.hear("permission.asked", json.dumps({"payload": {"properties": properties}}))
-    assert len(told.now("permission")) == KEPT
-    assert told.now("permission")[-1].id == f"per_{KEPT + 9}"
+    assert len(told.list_open("permission")) == KEPT
+    assert told.list_open("permission")[-1].id == f"per_{KEPT + 9}"
 
 
 def test_what_the_stream_tells_of_requests_holds_no_secret() -> None:
@@ -432,7 +432,7 @@ def test_what_the_stream_tells_of_requests_holds_no_secret() -> None:
     properties: dict[str, Any] = {"id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": ["curl *"]}
     properties["metadata"] = {"command": "curl -H hunter2-hunter2"}
     told.hear("permission.asked", json.dumps({"payload": {"properties": properties}}))
-    (one,) = told.now("permission")
+    (one,) = told.list_open("permission")
     assert (one.tool, one.patterns) == ("bash", ("curl *",))
     assert "hunter2" not in one.detail
 

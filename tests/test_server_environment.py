@@ -15,7 +15,7 @@ import pytest
 from ashep.actions import doctor_git
 from ashep.actions.doctor import checks
 from ashep.adapters.runners.opencode import OpencodeRunner
-from ashep.adapters.runners.opencode.environment import PROVIDERS, passed, past_proxies
+from ashep.adapters.runners.opencode.environment import PROVIDERS, filter_environment, past_proxies
 from ashep.adapters.runners.opencode.server import ManagedServer
 from ashep.core.policy.settings import Settings
 from ashep.errors import ServerNotStarted
@@ -84,7 +84,7 @@ async def test_an_agents_shell_sees_no_secret(real_place: RealWorld) -> None:
     server = ManagedServer(
         command=world.server._command,  # pyright: ignore[reportPrivateUsage] - the same program
         directory=world.directory, state=world.state, environ=environ,
-        named=SETTINGS.runners.opencode.environment, secret=secret_variables(SETTINGS),
+        names=SETTINGS.runners.opencode.environment, secret=secret_variables(SETTINGS),
     )  # fmt: skip
     runner = world.runner = OpencodeRunner(server, directory=world.directory)
     async with world.model:
@@ -139,7 +139,7 @@ def test_loopback_is_reached_past_every_proxy_and_install_says_so(
     environ: dict[str, str], added: dict[str, str]
 ) -> None:
     assert past_proxies(environ) == added
-    assert passed(environ, (), ()) == environ | added
+    assert filter_environment(environ, (), ()) == environ | added
     assert [line.what.rpartition("agents get ")[2] for line in doctor_git.proxy(environ)] == [
         f"{name}={value}" for name, value in added.items() if name == max(added)
     ]

@@ -42,7 +42,7 @@ def test_a_message_is_a_datagram(tmp_path: Path, kind: str) -> None:
     address = str(tmp_path / "notify") if kind == "path" else f"@ashep-test-{os.getpid()}"
     environ = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "300000000", "WATCHDOG_PID": str(os.getpid()), "A": "b"}
     with listening(address) as wire:
-        systemd = Systemd.of(environ)
+        systemd = Systemd.from_environ(environ)
         assert environ == {"A": "b"}, "children speak for nobody"
         assert (systemd.listens, systemd.watchdog) == (True, 300.0)
         systemd.tell("READY=1", "STATUS=two\nlines")
@@ -63,7 +63,7 @@ def queued(wire: socket.socket) -> int:
 def test_nobody_waits_for_a_manager_that_does_not_read(tmp_path: Path) -> None:
     address = str(tmp_path / "notify")
     with listening(address) as wire:
-        systemd = Systemd.of({"NOTIFY_SOCKET": address})
+        systemd = Systemd.from_environ({"NOTIFY_SOCKET": address})
         for _ in range(20_000):
             systemd.tell("STATUS=" + "x" * 500)
         wire.setblocking(False)
@@ -81,7 +81,7 @@ def test_nobody_waits_for_a_manager_that_does_not_read(tmp_path: Path) -> None:
     ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "2000000"}, True, 2.0),
 ])  # fmt: skip
 def test_who_is_told_and_who_waits(environ: dict[str, str], listens: bool, watchdog: float | None) -> None:
-    systemd = Systemd.of(environ)
+    systemd = Systemd.from_environ(environ)
     assert (systemd.listens, systemd.watchdog) == (listens, watchdog)
     systemd.tell("READY=1")
     systemd.close()

@@ -145,7 +145,7 @@ async def test_a_tree_in_which_something_is_mounted_stays(
     table = tmp_path / "mountinfo"
     place = str((world.place / ONE / "built").resolve()).replace(" ", "\\040")
     table.write_text(f"1 0 0:1 / / rw - ext4 /dev/a rw\n36 1 0:2 / {place} rw - tmpfs none rw\n")
-    monkeypatch.setattr(filesystems.within, "__defaults__", (table,))
+    monkeypatch.setattr(filesystems.find_mount, "__defaults__", (table,))
     await kept(world, of, "mounted in it")
 
 

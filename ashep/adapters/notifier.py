@@ -60,7 +60,7 @@ class Messenger:
             raise NotSent(self._safe(str(error))) from error
 
     def _title(self, message: Message) -> str:
-        return _told(f"ashep, {self._project.name}: {message.title}")
+        return _defuse_mentions(f"ashep, {self._project.name}: {message.title}")
 
     def _safe(self, text: str) -> str:
         return clean(" ".join(self._redaction.text(text).split()))[:LONGEST]
@@ -69,7 +69,7 @@ class Messenger:
 
     async def _run(self, argv: tuple[str, ...], message: Message) -> None:
         told = json.dumps(message.as_json(self._project.name), ensure_ascii=False).encode()
-        words = {"ASHEP_TITLE": self._title(message), "ASHEP_TEXT": _told(message.text)}
+        words = {"ASHEP_TITLE": self._title(message), "ASHEP_TEXT": _defuse_mentions(message.text)}
         done = await programs.run(
             argv, cwd=self._project, env={**self._environ, **words}, timeout=self._timeout, stdin=told
         )
@@ -101,12 +101,12 @@ class Messenger:
         failed = [
             f"URL {place} of {len(urls)}: {why}"
             for place, url in enumerate(urls, 1)
-            if (why := await anyio.to_thread.run_sync(self._one, url, message, abandon_on_cancel=True))
+            if (why := await anyio.to_thread.run_sync(self._notify_service, url, message, abandon_on_cancel=True))
         ]
         if failed:
             raise NotSent(self._safe("; ".join(failed)))
 
-    def _one(self, url: str, message: Message) -> str:
+    def _notify_service(self, url: str, message: Message) -> str:
         """Tell one service; give what went wrong, if anything did. Blocks."""
         try:
             import apprise  # pyright: ignore[reportMissingImports, reportMissingTypeStubs] - an extra, without types
@@ -117,12 +117,12 @@ class Messenger:
         with library.LogCapture(level=logging.WARNING, fmt="%(message)s") as said:
             if not service.add(url):
                 return "apprise does not know such a URL"
-            if service.notify(title=self._title(message), body=_told(message.text)):
+            if service.notify(title=self._title(message), body=_defuse_mentions(message.text)):
                 return ""
             return str(said.getvalue()) or "the service did not take it"
 
 
-def _told(text: str) -> str:
+def _defuse_mentions(text: str) -> str:
     """Give the text so that it calls nobody in any chat: `@all`, `<!channel>`, `<at>`, `&lt;@U1&gt;`.
 
     It is the same for all of them: which one a program hands it on to is not known, and apprise makes a call of what

@@ -9,8 +9,8 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.runners.acp import AcpRunner
-from ashep.adapters.runners.acp.mailbox import MARK, Mailbox, lives
-from ashep.adapters.sandboxes.exec import needed
+from ashep.adapters.runners.acp.mailbox import MARK, Mailbox, keeper_lives
+from ashep.adapters.sandboxes.exec import find_program_folders
 from ashep.adapters.sandboxes.profiles import SandboxProfiles
 from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
 from ashep.adapters.system import process_table, programs
@@ -89,7 +89,7 @@ class ApartWorld(OpencodeWorld):
                 folder / "project", self.places, (), AgentsSettings(sandbox="bwrap"), self.place.environ
             ),
             place_of=self._place_of, folder_of=lambda place: self.things,
-            needs=lambda: {*needed(Path(opencode())), models},
+            needs=lambda: {*find_program_folders(Path(opencode())), models},
         )  # fmt: skip
         self.runner = self.another()
 
@@ -135,15 +135,18 @@ class JudgeWorld(ApartWorld):
             adapter, program = programs.find("claude-agent-acp"), programs.find("claude")
             assert adapter is not None, "make claude installs it"
             assert program is not None, "make claude installs it"
-            command, needs = (str(adapter),), {*needed(adapter), *needed(program)}
+            command, needs = (str(adapter),), {*find_program_folders(adapter), *find_program_folders(program)}
             environ = environ | claude_environment(self.model.url, home)
             environ |= {"CLAUDE_CODE_EXECUTABLE": str(program), "IS_SANDBOX": "1"}
         elif self.kind == "qwen":
-            command, needs = (str(QWEN), "--acp", "--auth-type", "openai"), {*needed(QWEN)}
+            command, needs = (str(QWEN), "--acp", "--auth-type", "openai"), {*find_program_folders(QWEN)}
             model = {"OPENAI_BASE_URL": f"{self.model.url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "default"}
             environ = environ | model
         else:
-            command, needs = (opencode(), "acp"), {*needed(Path(opencode())), self.place.config / MODELS_FILE}
+            command, needs = (
+                (opencode(), "acp"),
+                {*find_program_folders(Path(opencode())), self.place.config / MODELS_FILE},
+            )
         if self.quarters is not None:
             self.quarters = SessionSandboxes(
                 SandboxProfiles(self.places.parents[1], self.places, (), AgentsSettings(sandbox="bwrap"), environ),
@@ -174,7 +177,7 @@ def folder_of(kept: Path, session: str) -> Mailbox:
 def keepers(kept: Path) -> list[str]:
     """Keepers that live, by pid and start."""
     found = [json.loads(one.read_text())["keeper"] for one in kept.glob("sessions/*/keeper.json")]
-    return [one for one in found if lives(one)]
+    return [one for one in found if keeper_lives(one)]
 
 
 async def kill_keepers(kept: Path) -> None:

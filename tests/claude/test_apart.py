@@ -129,7 +129,7 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
     assert known is not None
     if who == "unrecorded":
         (attempt.folder / "process.json").unlink()
-        assert await anyio.to_thread.run_sync(process.found, attempt) == known
+        assert await anyio.to_thread.run_sync(process.find_process, attempt) == known
     if who == "evict":
         await registered_processes.evict(apart.things, RunnerUnavailable)
     else:
@@ -180,7 +180,7 @@ async def test_nothing_begins_beside_a_person_who_has_the_session_open_in_a_sand
     assert profile.sandbox is not None
     argv = [apart.program, "-p", "--resume", session, "--", word]
     nothing = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-    person, _ = start(profile.sandbox, profile.view, argv, profile.given(apart.environ), nothing)
+    person, _ = start(profile.sandbox, profile.view, argv, profile.make_environment(apart.environ), nothing)
     apart.people.append(person)
     with anyio.fail_after(30):
         while apart.model.requests_seen(word) < 1:

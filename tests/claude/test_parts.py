@@ -273,7 +273,7 @@ def test_how_an_attempt_stands_once_its_process_is_dead(
     told(attempt.folder, *events)
     (attempt.folder / "stderr").write_text(stderr)
     process.record(attempt, DEAD)
-    found = turn_state.standing(attempt, Output(attempt.folder / "stdout"), process.found(attempt))
+    found = turn_state.standing(attempt, Output(attempt.folder / "stdout"), process.find_process(attempt))
     assert (found.state, found.not_started or found.error) == (state, error)
     assert found.instance == DEAD.instance + ("" if state == "finished" else " ended")
 
@@ -367,10 +367,10 @@ def test_what_a_process_had_used_that_was_stopped_stands_behind_its_prompt_and_b
     since, killed, person = (len("".join(lines[:n])) for n in (2, 5, 6))
     read = transcript.Transcript(file)
     read.read()
-    assert read.left(since, "stopped") == transcript.Spent(0.3, 0)
-    assert read.left(killed, "killed") is None, "what a person used behind it is none of its"
-    assert read.left(person, "p1") == transcript.Spent(0.4, 0)
-    assert read.left(len("".join(lines)), "next") is None
+    assert read.find_final_usage(since, "stopped") == transcript.Spent(0.3, 0)
+    assert read.find_final_usage(killed, "killed") is None, "what a person used behind it is none of its"
+    assert read.find_final_usage(person, "p1") == transcript.Spent(0.4, 0)
+    assert read.find_final_usage(len("".join(lines)), "next") is None
 
 
 def test_a_transcript_is_found_whatever_its_folder_is_called_and_grows_with_its_subagents(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from ashep.adapters.runners.claude import Apart, ClaudeRunner, transcript
 from ashep.adapters.runners.foreign_json import parse_object
-from ashep.adapters.sandboxes.exec import needed
+from ashep.adapters.sandboxes.exec import find_program_folders
 from ashep.adapters.sandboxes.logins import CLAUDE, Logins
 from ashep.adapters.sandboxes.profiles import SandboxProfiles
 from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
@@ -169,7 +169,8 @@ class ApartWorld(ClaudeWorld):
         quarters = SessionSandboxes(
             SandboxProfiles(folder / "project", self.places, (), settings, self.environ),
             place_of=self._place_of, folder_of=lambda place: self.things.with_name(f"things-{place.name}")
-            if place != self.directory else self.things, needs=lambda: needed(Path(self.program)) | self.read,
+            if place != self.directory else self.things,
+            needs=lambda: find_program_folders(Path(self.program)) | self.read,
         )  # fmt: skip
         self.apart = Apart(
             quarters, Logins(self.home / ".claude" / ".credentials.json", lambda: folder / "login", CLAUDE)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.sandboxes.exec import needed
+from ashep.adapters.sandboxes.exec import find_program_folders
 from ashep.adapters.system import programs
 from ashep.config.starter import starter
 from ashep.extras.demo.project import run_of
@@ -56,7 +56,7 @@ def set_up(
     # `opencode acp` stands for it, behind a script: that needs other things in its sandbox
     program = programs.find("opencode")
     assert program is not None
-    needs = (site.opencode.parent, *sorted(needed(program)))
+    needs = (site.opencode.parent, *sorted(find_program_folders(program)))
     page["config.yaml"] = page["config.yaml"].replace("~/.gemini/settings.json", ", ".join(map(str, needs)))
     page["config.yaml"] += f"tracker: {{command: {json.dumps(site.bd_command)}}}\nmonitor: {{check_every: 500ms}}\n"
     shown = [json.loads(text) for words, text in blocks if words == "json"]

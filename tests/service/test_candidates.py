@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.git import remotes
-from ashep.adapters.git.remotes import candidate, fetched, left, resolve
+from ashep.adapters.git.remotes import candidate, fetched, find_branch_point, resolve
 from ashep.errors import AshepError
 from tests.service.worlds import git, repository
 
@@ -49,7 +49,7 @@ async def test_a_branch_of_another_history_has_no_base(project: Path) -> None:
     git(project, "checkout", "-q", "--orphan", "alone")
     git(project, "commit", "-qm", "alone")
     git(project, "checkout", "-q", "main")
-    assert await left(project, await resolve(project, "alone"), "alone") is None
+    assert await find_branch_point(project, await resolve(project, "alone"), "alone") is None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ async def test_a_repository_from_elsewhere_is_brought_here_with_the_branch_alone
     place = await fetched(project.as_uri(), "ashep/t-1", tmp_path / "fetched")
     tip, main = git(project, "rev-parse", "ashep/t-1"), git(project, "rev-parse", "main")
     assert await resolve(place, "refs/heads/ashep/t-1") == tip
-    assert await left(place, tip, "ashep/t-1") == main
+    assert await find_branch_point(place, tip, "ashep/t-1") == main
     assert "other" not in git(place, "for-each-ref")
     assert "v1" not in git(place, "for-each-ref")
     git(project, "checkout", "-q", "ashep/t-1")

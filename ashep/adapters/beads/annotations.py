@@ -7,8 +7,7 @@ daemon's do not undo each other. Texts come out as they were put in: nothing is 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated as With
-from typing import Self, cast
+from typing import Annotated, Self, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, JsonValue
 
@@ -43,7 +42,7 @@ class _Row(BaseModel):
     description: str = ""
     priority: int = 2
     acceptance_criteria: str = ""
-    metadata: With[dict[str, JsonValue], BeforeValidator(_mapping)] = {}
+    metadata: Annotated[dict[str, JsonValue], BeforeValidator(_mapping)] = {}
     left_out: tuple[str, ...] = ()
 
     @classmethod
@@ -53,8 +52,8 @@ class _Row(BaseModel):
 
 
 class _Line(_Row):
-    title: With[str, AfterValidator(clean)] = ""
-    status: With[str, AfterValidator(clean)] = ""
+    title: Annotated[str, AfterValidator(clean)] = ""
+    status: Annotated[str, AfterValidator(clean)] = ""
     ephemeral: bool = False
 
 
@@ -83,7 +82,7 @@ class BeadsAnnotations:
         """List them whole."""
         words = ("list", "--limit=0", "--all", f"--has-metadata-key={key}", "--json")
         rows, _ = await self._bd.rows(schema.IssueRow.read, *words)
-        found = ((schema.seen(row), _mapping(row.metadata)) for row in rows if not row.ephemeral)
+        found = ((schema.make_snapshot(row), _mapping(row.metadata)) for row in rows if not row.ephemeral)
         return tuple(sorted(found, key=lambda one: one[0].issue.id))
 
     async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:

@@ -43,13 +43,13 @@ def _none_is_empty(value: object) -> object:
     return [] if value is None else value
 
 
-def _shown(text: str, info: ValidationInfo) -> str:
+def _clean_text(text: str, info: ValidationInfo) -> str:
     if info.context is not None:
         info.context.append(invisible(text))
     return clean(text)
 
 
-Text = Annotated[str, AfterValidator(_shown)]
+Text = Annotated[str, AfterValidator(_clean_text)]
 Time = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
 
 
@@ -236,7 +236,7 @@ def _stamp(metadata: object) -> Stamp | None:
     return stamp if words == clean(words) else None
 
 
-def seen(row: IssueRow) -> Seen:
+def make_snapshot(row: IssueRow) -> Seen:
     """Give the issue as the port shows it."""
     dependencies = tuple(
         Dependency(on=edge.target, type=edge.kind, title=edge.title, status=edge.status)
@@ -290,14 +290,14 @@ def listed(known: Mapping[str, Seen], row: bytes, left_out: tuple[str, ...]) -> 
     shown = IssueRow.read(row, left_out)
     if shown.ephemeral or shown.status == "closed":
         return shown.id, None
-    one, before = seen(shown), known.get(shown.id)
+    one, before = make_snapshot(shown), known.get(shown.id)
     return shown.id, one if before is None or before.issue != one.issue else replace(one, issue=before.issue)
 
 
 def ready(listed: Set[str], row: bytes, left_out: tuple[str, ...]) -> tuple[str, Seen | None]:
     """Read a row of what is ready: no more than its id counts where the listing shows the issue."""
     issue = IssueId.read(row, left_out)
-    return (issue, None) if issue in listed else (issue, seen(IssueRow.read(row, left_out)))
+    return (issue, None) if issue in listed else (issue, make_snapshot(IssueRow.read(row, left_out)))
 
 
 class ListedIssue:

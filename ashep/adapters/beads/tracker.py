@@ -176,7 +176,7 @@ class BeadsTracker:
         self._read.pop(issue, None)
         for row in rows:
             if row.id == issue:
-                return self._read.setdefault(issue, schema.seen(row))
+                return self._read.setdefault(issue, schema.make_snapshot(row))
         return None
 
     async def _show(self, issue: str) -> list[schema.IssueRow]:
@@ -232,14 +232,14 @@ class BeadsTracker:
 
     async def heartbeat(self, issue: str) -> None:
         """Renew the lease; bd knows one of its own from another's (facts/beads.md 6)."""
-        await self._known(issue)
+        await self._require_issue(issue)
         beat = parse(schema.IssueId, await self._bd.call("heartbeat", issue, "--json"))
         if beat.id != issue:
             raise TrackerUnavailable(f"bd's answer to the heartbeat of {issue} is about {beat.id}")
 
     async def reclaim(self, issue: str, holder: str, older_than: timedelta) -> bool:
         """Let bd judge the lease once more, by its own clock, for this issue and this holder alone."""
-        await self._known(issue)
+        await self._require_issue(issue)
         scope = (f"--id={issue}", f"--assignee={holder}", f"--older-than={older_than.total_seconds():.0f}s")
         self._read.pop(issue, None)
         return parse(schema.Reclaimed, await self._bd.call("reclaim", *scope, "--json")).count > 0
@@ -252,13 +252,13 @@ class BeadsTracker:
 
     async def _write(self, issue: str, wanted: _Wanted, landed: Callable[[Issue], bool], *flags: str) -> Seen:
         """Update an issue, and find out what became of it where bd's answer does not show it."""
-        before = await self._known(issue)
+        before = await self._require_issue(issue)
         add = [f"--add-label={csv(label)}" for label in sorted(set(wanted.labels))]
         remove = [f"--remove-label={csv(label)}" for label in sorted(set(wanted.without))]
 
         async def write() -> bool:
             for row in await self._bd.rows_of_one(schema.IssueRow.read, "update", issue, *flags, *add, *remove):
-                answer = schema.seen(row)
+                answer = schema.make_snapshot(row)
                 self._read.pop(before.issue.id, None)
                 # only reads show what it lacks
                 view = replace(answer.issue, blocked_by=before.issue.blocked_by, comments=before.issue.comments)
@@ -272,10 +272,10 @@ class BeadsTracker:
             seen = await self.issue(issue)
             return seen is not None and landed(seen.issue)
 
-        await self._written(issue, "write of", write, probe)
+        await self._write_and_probe(issue, "write of", write, probe)
         return self._read[issue]
 
-    async def _written(self, issue: str, what: str, write: _Step, probe: _Step, *, new: bool = False) -> None:
+    async def _write_and_probe(self, issue: str, what: str, write: _Step, probe: _Step, *, new: bool = False) -> None:
         """Write, and probe where bd's answer does not show it; raises what went wrong where it did not land."""
         trouble: TrackerError = TrackerUnavailable(f"bd's answer to the {what} {issue} does not show it")
         try:
@@ -296,7 +296,7 @@ class BeadsTracker:
         if not landed:
             raise trouble
 
-    async def _known(self, issue: str) -> Seen:
+    async def _require_issue(self, issue: str) -> Seen:
         seen = self._read.get(issue) or await self.issue(issue)
         if seen is None:
             raise TrackerRefused(f"there is no issue {clean(issue)!r}")
@@ -304,7 +304,7 @@ class BeadsTracker:
 
     async def comment(self, issue: str, text: str, marker: str) -> None:
         """Post the comment by standard input, where no line of it can be taken for a flag (facts/beads.md 4)."""
-        seen = await self._known(issue)
+        seen = await self._require_issue(issue)
 
         async def write() -> bool:
             call = self._bd.call("comment", issue, "--stdin", "--json", stdin=f"{text}\n{marker}")
@@ -314,14 +314,14 @@ class BeadsTracker:
                 self._read[issue] = replace(seen, issue=replace(seen.issue, comments=seen.issue.comments + 1))
             return posted
 
-        await self._written(issue, "comment on", write, partial(self.commented, issue, marker))
+        await self._write_and_probe(issue, "comment on", write, partial(self.commented, issue, marker))
 
     async def create(self, creation: Creation) -> None:
         """Create everything in one process and one transaction, a parked one included."""
         new, stamp = creation.new, creation.stamp
         if not ID.fullmatch(creation.id) or not ID.fullmatch(creation.discovered_from):
             raise TrackerRefused(f"{clean(creation.id)!r} or {clean(creation.discovered_from)!r} is no id")
-        await self._known(creation.discovered_from)
+        await self._require_issue(creation.discovered_from)
         flags = [
             f"--id={creation.id}",
             f"--title={new.title}",
@@ -337,14 +337,14 @@ class BeadsTracker:
 
         async def write() -> bool:
             row = parse(schema.IssueRow, await self._bd.call("create", *flags, "--json", stdin=new.description or None))
-            return row.id == creation.id and wanted.shown_by(schema.seen(row).issue)
+            return row.id == creation.id and wanted.shown_by(schema.make_snapshot(row).issue)
 
         async def probe() -> bool:
             seen = await self.issue(creation.id)
             there = None if seen is None else seen.issue.stamp
             return there is not None and (there.instance, there.run) == (stamp.instance, stamp.run)
 
-        await self._written(creation.id, "creation of", write, probe, new=True)
+        await self._write_and_probe(creation.id, "creation of", write, probe, new=True)
 
     # --- hints ---
 

@@ -35,7 +35,7 @@ class Gitea(GitHub):
         said = ((entry, text(entry, "status") or text(entry, "state")) for entry in entries(found, "statuses"))
         return [status(one, _STATUSES.get(state, "pending")) for one, state in said]
 
-    async def _said(self, number: int) -> tuple[PullRequestComment, ...]:
+    async def _read_comments(self, number: int) -> tuple[PullRequestComment, ...]:
         comments = entries(await self._api.get(f"{self._place}/issues/{number}/comments"))  # it knows no pages
         said = [read_remark(one, "comment", "created_at", "comment") for one in comments]
         reviews = await self._api.pages(f"{self._place}/pulls/{number}/reviews", _SIZE)

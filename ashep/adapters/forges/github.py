@@ -57,7 +57,7 @@ class GitHub:
         by = await self._closer(number) if closed and not merged else text(pull, "merged_by", "login")
         head, merged_as = text(pull, "head", "sha"), text(pull, "merge_commit_sha") if merged else ""
         state = "merged" if merged else "closed" if closed else "open"
-        return state_of(state, head, by, merged_as, await self._checks(head), await self._said(number))
+        return state_of(state, head, by, merged_as, await self._checks(head), await self._read_comments(number))
 
     async def _closer(self, number: int) -> str:
         """Read who closed one that was not merged."""
@@ -71,7 +71,7 @@ class GitHub:
         said = [status(one, _STATUSES.get(text(one, "state"), "pending")) for one in statuses]
         return [*said, *map(_run, runs)]
 
-    async def _said(self, number: int) -> tuple[PullRequestComment, ...]:
+    async def _read_comments(self, number: int) -> tuple[PullRequestComment, ...]:
         comments = await self._api.pages(f"{self._place}/issues/{number}/comments")
         reviews = await self._api.pages(f"{self._place}/pulls/{number}/reviews")
         remarks = await self._api.pages(f"{self._place}/pulls/{number}/comments")

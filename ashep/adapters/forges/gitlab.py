@@ -60,7 +60,7 @@ class GitLab:
         commits = (text(request, name) for name in ("merge_commit_sha", "squash_commit_sha"))
         merged_as = next(filter(None, commits), head) if state == "merged" else ""
         checks = await self._checks(field(request, "head_pipeline"), head)
-        return state_of(state, head, by, merged_as, checks, await self._said(place))
+        return state_of(state, head, by, merged_as, checks, await self._read_comments(place))
 
     async def _checks(self, pipeline: Any, head: str) -> list[ForgeCheck]:
         """Read the pipeline of the newest commit; one of an older commit says nothing of it."""
@@ -79,7 +79,7 @@ class GitLab:
         ]
         return found or [ForgeCheck("pipeline", "failing", url=text(pipeline, "web_url"))]
 
-    async def _said(self, place: str) -> tuple[PullRequestComment, ...]:
+    async def _read_comments(self, place: str) -> tuple[PullRequestComment, ...]:
         notes = await self._api.pages(f"{place}/notes", sort="asc", order_by="created_at")
         said = [_note(one) for one in notes if not field(one, "system")]
         approvals = await self._api.get(f"{place}/approvals")

@@ -63,7 +63,7 @@ class ForgeCheck(NamedTuple):
     """Where more of it is."""
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """Its name in one line."""
         return " ".join(self.name.split())[:MOST_NAME]
 
@@ -79,7 +79,7 @@ def state_of(
     """Put together what became of a pull request, with what its checks come to, which failed, and what those say."""
     failing, states = [check for check in checks if check.state == "failing"], {check.state for check in checks}
     told = {
-        f"{one.called}{f' ({one.url[:MOST_URL]})' if one.url else ''}: {one.words.strip()[:MOST_WORDS]}".rstrip(": ")
+        f"{one.label}{f' ({one.url[:MOST_URL]})' if one.url else ''}: {one.words.strip()[:MOST_WORDS]}".rstrip(": ")
         for one in failing
         if one.words.strip() or one.url  # one that says nothing is named all the same
     }
@@ -89,7 +89,7 @@ def state_of(
         by=by or None,
         merged_as=merged_as or None,
         ci="failing" if failing else "pending" if "pending" in states else "passing" if states else "none",
-        failing=tuple(sorted({one.called for one in failing})),
+        failing=tuple(sorted({one.label for one in failing})),
         failures=tuple(sorted(told)),
         said=said,
     )

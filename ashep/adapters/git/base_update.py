@@ -140,7 +140,9 @@ class GitLanding(Integration):
         now = await tip(self._git, base)
         if now != old:
             return MoveRefused("moved", f"{base} is at {(now or 'nothing')[:12]}, not at {old[:12]} any more")
-        failure = await failed("update-ref", done.returncode, self._git.said(done)[:300], await self._git.common())
+        failure = await failed(
+            "update-ref", done.returncode, self._git.redact_stderr(done)[:300], await self._git.common()
+        )
         code = "locked" if isinstance(failure, RepositoryLocked) else "failed"
         return MoveRefused(code, f"git does not move {base} now: {failure}")
 
@@ -163,12 +165,12 @@ class GitLanding(Integration):
         if why:
             return MoveRefused("dirty", f"{here}, and {why}")
         move = ("-m", "-u", old, new)
-        tried = await self._git.within(tree.path, "read-tree", "-n", *move, index=held.copy, accepted=(0, 1, 128))
+        tried = await self._git.run_in_tree(tree.path, "read-tree", "-n", *move, index=held.copy, accepted=(0, 1, 128))
         if tried.returncode:  # git saw what we did not, a file that it was told to take for unchanged say
             hidden = await hidden_of(self._git, tree.path, held.copy, old, new)
-            return MoveRefused(_code(tried), f"{here}, and git says: {self._git.said(tried)[:300]}{hidden}")
+            return MoveRefused(_code(tried), f"{here}, and git says: {self._git.redact_stderr(tried)[:300]}{hidden}")
         try:
-            done = await self._git.within(
+            done = await self._git.run_in_tree(
                 tree.path, "read-tree", *move, index=held.copy, accepted=(0, 1, 128), writes=True
             )
             if not done.returncode:
@@ -181,7 +183,7 @@ class GitLanding(Integration):
                 return MoveRefused("failed", f"{here}, where git takes too long: {error}")
             raise
         if done.returncode:  # a filter failed, the disk is full, a folder may not be written to: some files have moved
-            moved = MoveRefused(_code(done), f"{here}, where git failed: {self._git.said(done)[:300]}")
+            moved = MoveRefused(_code(done), f"{here}, where git failed: {self._git.redact_stderr(done)[:300]}")
         else:
             moved = await self._swap(base, old, new)
         if isinstance(moved, MoveRefused):  # or the branch was, without the index's lock: by `git update-ref` say

@@ -91,8 +91,8 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
     former = [one.path for one in touched if LINK in (one.old or ()) and one.new and LINK not in one.new]
     if filled := await anyio.to_thread.run_sync(_filled, os.fsencode(top), former):
         return (
-            f"a file takes the place of the submodule {named(git, filled)}, whose folder git would delete with all "
-            "that is in it; move away what you want to keep, and empty the folder with `git submodule deinit`"
+            f"a file takes the place of the submodule {name_files(git, filled)}, whose folder git would delete with "
+            "all that is in it; move away what you want to keep, and empty the folder with `git submodule deinit`"
         )
     found = await anyio.to_thread.run_sync(lambda: set(_in_the_way(os.fsencode(top), added, known)))
     unknown = {place for place, folder in found if not folder}
@@ -101,7 +101,7 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
         paths = [f":(top,literal){os.fsdecode(path)}" for path in folders[start : start + _AT_ONCE]]
         unknown |= set(await _names(git, top, index, "ls-files", "-z", "--others", "--", *paths))
     if unknown:
-        return f"files that git does not know stand where new ones come: {named(git, sorted(unknown))}"
+        return f"files that git does not know stand where new ones come: {name_files(git, sorted(unknown))}"
     return None
 
 
@@ -112,7 +112,7 @@ async def edited(git: Git, top: Path, index: Path | None, touched: list[PathChan
     paths = {change.path for change in touched}
     above = {parent for path in paths for parent in parents(path)}
     dirty = [path for path in differ if path in paths | above or any(parent in paths for parent in parents(path))]
-    return f"there are uncommitted changes: {named(git, sorted(dirty))}" if dirty else None
+    return f"there are uncommitted changes: {name_files(git, sorted(dirty))}" if dirty else None
 
 
 async def _small(git: Git, top: Path, touched: list[PathChange]) -> str | None:
@@ -136,24 +136,24 @@ async def hidden_of(git: Git, top: Path, index: Path, old: str, new: str) -> str
 
     `git status` shows none of them as changed, so that a person would look for the reason in vain.
     """
-    unseen = {*hidden((await git.within(top, "ls-files", "-z", "-v", index=index)).stdout)}
+    unseen = {*hidden((await git.run_in_tree(top, "ls-files", "-z", "-v", index=index)).stdout)}
     touched = sorted(change.path for change in await changes(git, old, new) if change.path in unseen)
     there = await anyio.to_thread.run_sync(find_present, top, touched)
     if not there:
         return ""
     how = "git update-index --no-assume-unchanged --no-skip-worktree"
-    return f" (git was told not to look at {named(git, there)}; `{how}` ends that)"
+    return f" (git was told not to look at {name_files(git, there)}; `{how}` ends that)"
 
 
 async def _names(git: Git, top: Path, index: Path | None, *arguments: str) -> list[bytes]:
-    done = await git.within(top, *arguments, index=index)
+    done = await git.run_in_tree(top, *arguments, index=index)
     return [name for name in done.stdout.split(b"\0") if name]
 
 
-def named(git: Git, paths: list[bytes]) -> str:
+def name_files(git: Git, paths: list[bytes]) -> str:
     """Name the first of some files, and say how many more there are."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(git.shown(path) for path in paths[:_NAMED]) + more
+    return ", ".join(git.redact_bytes(path) for path in paths[:_NAMED]) + more
 
 
 def _in_the_way(top: bytes, added: list[bytes], known: set[bytes]) -> Iterator[tuple[bytes, bool]]:

@@ -190,7 +190,7 @@ class GitCheckup:
             words += ("--", follows.remote, f"+{follows.theirs}:{follows.ref}")
         try:
             done = await self._git.bare(*words, accepted=None, timeout=FETCH)
-            reason = " ".join(self._git.said(done).split())[:300] if done.returncode else ""
+            reason = " ".join(self._git.redact_stderr(done).split())[:300] if done.returncode else ""
         except ProgramTimedOut:
             reason = f"it did not answer in {FETCH:g} s, or asked somebody who is not there"
         self._error = f"{follows.remote} cannot be fetched: {reason}" if reason else ""

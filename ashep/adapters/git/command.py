@@ -248,11 +248,11 @@ class Git:
         done = await locks.past_locks(call, where, self.told)
         if accepted is None or done.returncode in accepted:
             return done
-        said = self.said(done)
+        said = self.redact_stderr(done)
         if absent is not None and absent.search(said):
             return done
         named = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
-        raise await failed(named, done.returncode, said or self.shown(done.stdout.strip()), where)
+        raise await failed(named, done.returncode, said or self.redact_bytes(done.stdout.strip()), where)
 
     async def raw(self, *arguments: str, absent: re.Pattern[str] | None = None, **how: Unpack[How]) -> bytes:
         """Give what git printed, as it is: for ids and paths. Empty where it said what `absent` expects."""
@@ -263,13 +263,13 @@ class Git:
         """Give what git printed, without secrets: for what people and agents read. Else as `raw`."""
         return self._redaction.data(await self.raw(*arguments, absent=absent, **how))
 
-    def shown(self, data: bytes) -> str:
+    def redact_bytes(self, data: bytes) -> str:
         """Give what git printed as text that every file and terminal can hold, without secrets."""
         return clean(self._redaction.text(data.decode(errors="replace")))
 
-    def said(self, done: Finished) -> str:
+    def redact_stderr(self, done: Finished) -> str:
         """Give what git said on standard error, in the same way."""
-        return self.shown(done.stderr).strip()
+        return self.redact_bytes(done.stderr).strip()
 
     # --- the repository that holds the folder ---
 
@@ -320,7 +320,7 @@ class Git:
         """Run git on the repository and give what it printed, as one word."""
         return (await self.bare(*arguments)).stdout.decode(errors="replace").strip()
 
-    async def within(
+    async def run_in_tree(
         self,
         tree: Path,
         *arguments: str,

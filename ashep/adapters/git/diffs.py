@@ -97,7 +97,7 @@ class GitDiffs:
         are shown one after the other.
         """
         base, head, entries = await self._changed(base, head)
-        named = [entry for entry in entries if _shown(entry.paths[-1]) == path]
+        named = [entry for entry in entries if _clean_path(entry.paths[-1]) == path]
         if not named:
             return None
         read = [entry for entry in named if not entry.is_submodule]
@@ -142,7 +142,7 @@ class GitDiffs:
         """Find the manifests in which nothing but plain dependencies differs."""
         found = list[bytes]()
         for entry in entries:
-            path = _shown(entry.paths[-1])
+            path = _clean_path(entry.paths[-1])
             if entry.status != "M" or not is_manifest(path) or _LINK in entry.modes:
                 continue
             sizes = await self._sizes([entry])
@@ -202,7 +202,7 @@ def _chosen(entries: Sequence[_Entry], sizes: Mapping[str, int]) -> frozenset[by
 
 
 def _unread(entry: _Entry) -> ChangedFile:
-    *former, path = map(_shown, entry.paths)
+    *former, path = map(_clean_path, entry.paths)
     why = "submodule" if entry.is_submodule else "large"
     kind = _KINDS[entry.status]
     return ChangedFile(path, kind, former[0] if former else None, unread=why, link=entry.modes[1] == _LINK)
@@ -257,5 +257,5 @@ def _text(line: bytes) -> str:
     return clean(line.decode(errors="replace"))
 
 
-def _shown(path: bytes) -> str:
+def _clean_path(path: bytes) -> str:
     return " ".join(clean(path.decode(errors="replace")).split("\n"))

@@ -34,7 +34,7 @@ MOST_REPLAYED = 200
 _TRAILERS = re.compile(r"(?:[A-Za-z0-9-]+: [^\n]*(?:\n|$))+")
 
 
-def kept(branch: str) -> str:
+def name_landing_ref(branch: str) -> str:
     """Name the ref that keeps what was integrated for a branch."""
     return f"refs/ashep/landing/{branch}"
 
@@ -49,12 +49,12 @@ class Integration:
         base = await tip(self._git, base_branch)
         if base is None:
             return False
-        if await self._held(head, base, ways := await attributes(self._git, base)):
+        if await self._has_landed(head, base, ways := await attributes(self._git, base)):
             return True
         (there,) = await commits(self._git, [base])
         return await self._merge(base, head, ways) == Merged(there.tree)
 
-    async def _held(self, head: str, base: str, ways: str) -> bool:
+    async def _has_landed(self, head: str, base: str, ways: str) -> bool:
         """Say whether the base's history has the head, or a commit that landed it otherwise.
 
         A trailer alone proves nothing, agents can write one: a commit that claims to hold `head` does, if merging
@@ -78,7 +78,7 @@ class Integration:
             raise AshepError(f"there is no branch {clean(candidate.base_branch)}")
         base, head = await commits(self._git, [tip_now, candidate.head])
         ways = await attributes(self._git, base.id)
-        if await self._held(head.id, base.id, ways):
+        if await self._has_landed(head.id, base.id, ways):
             return AlreadyLanded(base.id)
         merged = await self._merge(base.id, head.id, ways)
         if merged.unrelated or merged.conflicts:
@@ -94,8 +94,8 @@ class Integration:
         made = await self._commit(candidate, base, head, merged, ways)
         if isinstance(made, Integrated):
             await self._git.keep([made.commit], [base.id])
-            await self._git.bare("update-ref", "--no-deref", kept(candidate.branch), made.commit)
-            await self._git.keep_refs(kept(candidate.branch))
+            await self._git.bare("update-ref", "--no-deref", name_landing_ref(candidate.branch), made.commit)
+            await self._git.keep_refs(name_landing_ref(candidate.branch))
         return made
 
     async def _moved(self, base: str, head: str, tree: str) -> tuple[str, ...]:
@@ -103,7 +103,9 @@ class Integration:
         begun = (await self._git.word("merge-base", "--all", base, head)).split()
         own = {one.path for before in begun for one in await changes(self._git, before, head)}
         return tuple(
-            sorted(self._git.shown(one.path) for one in await changes(self._git, base, tree) if one.path not in own)
+            sorted(
+                self._git.redact_bytes(one.path) for one in await changes(self._git, base, tree) if one.path not in own
+            )
         )
 
     async def _commit(
@@ -148,7 +150,7 @@ class Integration:
 
     async def forget(self, branch: str) -> None:
         """Drop the ref that keeps what was integrated for a branch."""
-        await self._git.bare("update-ref", "--no-deref", "-d", kept(branch))
+        await self._git.bare("update-ref", "--no-deref", "-d", name_landing_ref(branch))
 
 
 async def is_integration(project: Path, by_key: Sequence[str], head: str, base: str, commit: str) -> bool:
@@ -199,13 +201,13 @@ async def conflict(
     lines = [f"{what} are in conflict in {len(paths)} files:"]
     if step is not None:
         lines[0] = f"{what} are in conflict in {len(paths)} files, at the commit {step.id[:12]} of the branch:"
-    lines += [f"- {git.shown(path)}" for path in paths[:MOST_NAMED]]
+    lines += [f"- {git.redact_bytes(path)}" for path in paths[:MOST_NAMED]]
     lines += [f"and {len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []
-    lines += ["", *(git.shown(message).strip() for message in messages[:MOST_NAMED]), *merged.told]
+    lines += ["", *(git.redact_bytes(message).strip() for message in messages[:MOST_NAMED]), *merged.told]
     names = {sibling or base: candidate.base_branch, step.id if step else candidate.head: candidate.branch}
     for path in paths[:MOST_FILES]:
         lines += await _hunks(git, merged.tree, path, names)
-    shown = tuple(sorted({git.shown(path) for path in paths}))
+    shown = tuple(sorted({git.redact_bytes(path) for path in paths}))
     return Conflict(base, shown, capped("\n".join(lines), MOST_TEXT, "… (there is more)"))
 
 
@@ -217,11 +219,11 @@ async def _hunks(git: Git, tree: str, path: bytes, names: dict[str, str]) -> lis
     header, _, content = done.stdout.partition(b"\n")
     if b" blob " not in header or b"\0" in content[:8000]:
         return []
-    text = git.shown(content)
+    text = git.redact_bytes(content)
     for commit, name in names.items():
         text = text.replace(commit, clean(name))
     found = list(_cut(text.splitlines()))
-    return ["", f"=== {git.shown(path)}", *found] if found else []
+    return ["", f"=== {git.redact_bytes(path)}", *found] if found else []
 
 
 def _cut(lines: list[str]) -> Iterator[str]:

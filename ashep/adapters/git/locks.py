@@ -61,7 +61,7 @@ def take_away(lock: Path) -> bool:
         before = os.stat(lock)
         with tempfile.TemporaryFile(dir=lock.parent) as file:  # a file's age is what the disk's own clock says
             clock = os.fstat(file.fileno()).st_mtime
-        if clock - before.st_mtime < STALE or held(lock):
+        if clock - before.st_mtime < STALE or is_held(lock):
             return False
         after = os.stat(lock)
         if (before.st_ino, before.st_mtime_ns) != (after.st_ino, after.st_mtime_ns):
@@ -74,7 +74,7 @@ def take_away(lock: Path) -> bool:
     return True
 
 
-def held(lock: Path) -> bool:
+def is_held(lock: Path) -> bool:
     """Say whether a git runs in the repository of a lock, or anybody has it open; also where that cannot be told."""
     common = next(
         (one for one in lock.absolute().parents if (one / "objects").is_dir() and (one / "HEAD").exists()), None

@@ -137,7 +137,7 @@ async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:
         return Merged("", unrelated=True)
     tree = done.stdout.partition(b"\0")[0].decode(errors="replace")
     if done.returncode == 128 or not SHA.fullmatch(tree):
-        raise await failed("merge-tree", done.returncode, git.shown(done.stderr), await git.common())
+        raise await failed("merge-tree", done.returncode, git.redact_bytes(done.stderr), await git.common())
     return Merged(tree, done.stdout if done.returncode else b"")
 
 

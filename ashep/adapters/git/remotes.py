@@ -62,7 +62,7 @@ class GitRemote:
         except ProgramTimedOut as error:
             raise ForgeUnavailable(f"the remote {self._remote} does not answer: {error}") from error
         if done.returncode:
-            raise ForgeUnavailable(f"the remote {self._remote} cannot be read: {self._git.said(done)[:300]}")
+            raise ForgeUnavailable(f"the remote {self._remote} cannot be read: {self._git.redact_stderr(done)[:300]}")
         lines = (line.split("\t") for line in done.stdout.decode(errors="replace").split("\n"))
         return next((line[0] for line in lines if line[1:] == [ref] and SHA.fullmatch(line[0])), None)
 
@@ -89,7 +89,7 @@ class GitRemote:
             raise ForgeUnavailable(f"the remote {self._remote} does not answer: {error}", unknown=True) from error
         if done.returncode == 0:
             return Pushed(commit)
-        said = self._git.shown(done.stdout + done.stderr).strip()[:500]
+        said = self._git.redact_bytes(done.stdout + done.stderr).strip()[:500]
         if "[rejected]" in said:
             return NotPushed("theirs", f"{branch} at {self._remote} went on meanwhile: {said}")
         if "[remote rejected]" in said:
@@ -124,7 +124,7 @@ async def candidate(repository: Path, issue: str, commit: str | None = None, bas
     found = tip or await resolve(repository, name)
     if base is not None:
         return VerifiedCommit(repository, found, await resolve(repository, base), name)
-    return VerifiedCommit(repository, found, await left(repository, found, branch) if tip else None, name)
+    return VerifiedCommit(repository, found, await find_branch_point(repository, found, branch) if tip else None, name)
 
 
 async def resolve(repository: Path, name: str) -> str:
@@ -143,7 +143,7 @@ async def differ(repository: Path, commit: str, base: str | None) -> bool | None
     return trees[0] != trees[1]
 
 
-async def left(repository: Path, commit: str, branch: str) -> str | None:
+async def find_branch_point(repository: Path, commit: str, branch: str) -> str | None:
     """Say where a branch left the one that it is to be brought to: what is recorded, else by what is checked out here,
     else by `main`.
     """
@@ -175,7 +175,7 @@ async def fetched(url: str, branch: str, folder: Path) -> Path:
     git = Git(place, ELSEWHERE, FETCH)
     done = await git.run("fetch", *flags, "--", url, *refs)
     if done.returncode != 0:
-        raise AshepError(f"{url} cannot be fetched: {' '.join(git.said(done).split())[:300]}")
+        raise AshepError(f"{url} cannot be fetched: {' '.join(git.redact_stderr(done).split())[:300]}")
     await to_thread.run_sync(_bound, folder, place)
     return place
 

@@ -132,7 +132,7 @@ class Repository:
                 self.git.settings += ("core.ignoreCase=false",)
         return self._folders
 
-    def told(self) -> list[str]:
+    def take_lock_notices(self) -> list[str]:
         """Give which locks of dead gits were taken away since this was asked last."""
         words, self.git.told = self.git.told, []
         return words
@@ -143,7 +143,7 @@ class Repository:
         done = await self.git.bare(*arguments, stdin=stdin, absent=absent, timeout=LONG)
         return "" if done.returncode else os.fsdecode(done.stdout).strip("\n")
 
-    async def at(self, place: WorkspacePaths) -> "TreeRepository":
+    async def open_tree(self, place: WorkspacePaths) -> "TreeRepository":
         """Give the repository as it is seen from one of its trees."""
         return TreeRepository(place, self.project, await self.folders(), self.git, self.redaction)
 
@@ -159,7 +159,7 @@ class Repository:
             done = await Git(common, timeout=LONG).run("update-index", "-z", "--index-info", env=env, stdin=listed)
         finally:
             await anyio.Path(env["GIT_INDEX_FILE"]).unlink(missing_ok=True)
-        ignored = re.findall(r"Ignoring path (.+)", self.git.said(done))
+        ignored = re.findall(r"Ignoring path (.+)", self.git.redact_stderr(done))
         return tuple(clean(one)[:200] for one in (*ignored, *map(os.fsdecode, too_long)))[:_NAMED]
 
     async def refs(self, *names: str) -> dict[str, str]:
@@ -274,9 +274,9 @@ class TreeRepository(Repository):
 
     async def ask(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None) -> Finished:
         """Call git in the tree, whatever its exit code. Raises `AshepError` where the disk took nothing more."""
-        how = await self._how(env, stdin)
+        how = await self._prepare_call(env, stdin)
         done = await self.git.run(*arguments, **how)
-        if done.returncode and says_full(said := self.git.said(done)):
+        if done.returncode and says_full(said := self.git.redact_stderr(done)):
             raise await failed(arguments[0], done.returncode, said, how.get("cwd", self.place.path))
         return done
 
@@ -288,9 +288,9 @@ class TreeRepository(Repository):
         absent: re.Pattern[str] | None = None,
     ) -> bytes:
         """Call git in the tree and give what it printed; nothing where it said what `absent` expects."""
-        return await self.git.raw(*arguments, absent=absent, **await self._how(env, stdin))
+        return await self.git.raw(*arguments, absent=absent, **await self._prepare_call(env, stdin))
 
-    async def _how(self, env: Mapping[str, str] | None, stdin: bytes | None) -> How:
+    async def _prepare_call(self, env: Mapping[str, str] | None, stdin: bytes | None) -> How:
         """Say how git is called in the tree, whose folder may be gone."""
         cwd = self.place.path if await anyio.Path(self.place.path).is_dir() else self.place.admin
         return How(cwd=cwd, env=self.place.env | dict(env or {}), stdin=stdin, timeout=LONG)

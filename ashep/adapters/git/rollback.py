@@ -40,7 +40,7 @@ async def restore(git: Git, top: Path, held: index_lock.Held, old: str, new: str
 async def _restore(git: Git, top: Path, held: index_lock.Held, old: str, new: str) -> None:
     touched = await objects.changes(git, old, new)
     await held.renew()
-    listed = await git.within(top, "ls-files", "-z", "--stage", "-v", index=held.copy)
+    listed = await git.run_in_tree(top, "ls-files", "-z", "--stage", "-v", index=held.copy)
     staged = dict[bytes, tuple[bytes, tuple[bytes, bytes]]]()  # what git was told of a path, as a letter; its entry
     for line in filter(None, listed.stdout.split(b"\0")):
         head, _, path = line.partition(b"\t")
@@ -62,15 +62,17 @@ async def _restore(git: Git, top: Path, held: index_lock.Held, old: str, new: st
     free = await anyio.to_thread.run_sync(_free, os.fsencode(top), wanted)
     # the index of the copy has the old entries now: `_unlike` asked for them last
     again = ("checkout-index", "-f", "-q", "-z", "--stdin")
-    done = await git.within(top, *again, index=held.copy, stdin=_listed(free), accepted=(0, 1, 128), writes=True)
-    await git.within(top, "update-index", "-q", "--refresh", index=held.copy, accepted=(0, 1))
+    done = await git.run_in_tree(top, *again, index=held.copy, stdin=_listed(free), accepted=(0, 1, 128), writes=True)
+    await git.run_in_tree(top, "update-index", "-q", "--refresh", index=held.copy, accepted=(0, 1))
     if done.returncode:  # what was begun must not be forgotten where a file is not there as it was
-        differ = await git.within(top, "diff-files", "--name-only", "-z", "--ignore-submodules=all", index=held.copy)
+        differ = await git.run_in_tree(
+            top, "diff-files", "--name-only", "-z", "--ignore-submodules=all", index=held.copy
+        )
         if left := sorted({*differ.stdout.split(b"\0")} & {*free}):
-            raise AshepError(f"git does not write {checkouts.named(git, left)}: {git.said(done)[:300]}")
+            raise AshepError(f"git does not write {checkouts.name_files(git, left)}: {git.redact_stderr(done)[:300]}")
     for flag, letters in (("--skip-worktree", b"Ss"), ("--assume-unchanged", b"hs")):
         if told := [path for path, tag in tags.items() if tag in letters]:
-            await git.within(top, "update-index", flag, "-z", "--stdin", index=held.copy, stdin=_listed(told))
+            await git.run_in_tree(top, "update-index", flag, "-z", "--stdin", index=held.copy, stdin=_listed(told))
     await held.publish()
 
 
@@ -95,8 +97,8 @@ async def _unlike(
         lines.append(mode + b" " + name + b"\t" + change.path + b"\0")
     # removals first: a file cannot come where the index still has a folder
     lines.sort(key=lambda line: not line.startswith(b"0 "))
-    await git.within(top, "update-index", "-z", "--index-info", index=held.copy, stdin=b"".join(lines))
-    differ = await git.within(top, "diff-files", "--name-only", "-z", "--ignore-submodules=all", index=held.copy)
+    await git.run_in_tree(top, "update-index", "-z", "--index-info", index=held.copy, stdin=b"".join(lines))
+    differ = await git.run_in_tree(top, "diff-files", "--name-only", "-z", "--ignore-submodules=all", index=held.copy)
     found = set(differ.stdout.split(b"\0"))
     absent = [change.path for change in files if (change.old if old else change.new) is None]
     there = await anyio.to_thread.run_sync(lambda: {path for path in absent if _is_file(os.fsencode(top), path)})
@@ -123,7 +125,7 @@ async def _begins(git: Git, top: Path, change: objects.PathChange) -> bool:
         return True
     # with line ends of the system, or by a filter
     filtered = ("cat-file", "--filters", f"--path={os.fsdecode(change.path)}", name)
-    written = await git.within(top, *filtered, accepted=(0, 1, 128))
+    written = await git.run_in_tree(top, *filtered, accepted=(0, 1, 128))
     return written.returncode == 0 and written.stdout.startswith(content)
 
 

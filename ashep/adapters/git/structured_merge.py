@@ -48,8 +48,8 @@ async def merged_by_key(git: Git, merged: Merged, globs: Globs) -> Merged:
         try:
             content = await _content(git, stages)
         except NotMerged as error:
-            why = " ".join(git.shown(str(error).encode()).split())
-            told.append(f"{git.shown(path)} is not merged by key: {why}")
+            why = " ".join(git.redact_bytes(str(error).encode()).split())
+            told.append(f"{git.redact_bytes(path)} is not merged by key: {why}")
             continue
         done = await git.bare("hash-object", "-t", "blob", "-w", "--stdin", stdin=content)
         tree = await _with_blob(git, tree, path.split(b"/"), done.stdout.strip())

@@ -14,7 +14,7 @@ import anyio.to_thread
 from ashep.adapters.git.repository import TreeRepository, WorkspacePaths
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.journal import durable_io as paths
+from ashep.journal import durable_io
 
 GITLINK, LINK = "160000", "120000"
 """The modes of a submodule and of a symbolic link."""
@@ -115,7 +115,7 @@ def read_stats(note: Path) -> dict[bytes, Stat]:
 def write_stats(note: Path, stats: Mapping[bytes, Stat]) -> None:
     """Note how files are. Blocks."""
     note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    paths.replace(note, b"".join(b"%d %d %d %d " % about + path + b"\0" for path, about in stats.items()))
+    durable_io.replace(note, b"".join(b"%d %d %d %d " % about + path + b"\0" for path, about in stats.items()))
 
 
 def walk(top: Path, unseen: bytes | None = None) -> dict[bytes, Stat]:

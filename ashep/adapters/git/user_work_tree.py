@@ -48,8 +48,8 @@ class GitTree:
         return Tree(
             present=True,
             head=next((word for kind, word in kept if kind == "head" and SHA.fullmatch(word)), None),
-            dirty=tuple((_shown(path), content) for path, content in zip(dirty, hashes, strict=True)),
-            untracked=tuple(sorted(_shown(path) for kind, path in kept if kind == "untracked")),
+            dirty=tuple((_clean_path(path), content) for path, content in zip(dirty, hashes, strict=True)),
+            untracked=tuple(sorted(_clean_path(path) for kind, path in kept if kind == "untracked")),
             branch=next((word for kind, word in kept if kind == "branch" and word != "(detached)"), None),
         )
 
@@ -102,8 +102,8 @@ class GitTree:
         given = [commit for commit, _ in await self._log("--no-walk=unsorted", *filter(SHA.fullmatch, commits))]
         all_of_them = {commit.sha: commit for commit in [*given, *reversed(named)]}
         left = tuple(path for path, _ in tree.dirty if path in left_over)
-        stat = await self._shown(STAT, *all_of_them)
-        patches = await self._shown(PATCH, *all_of_them)
+        stat = await self._list_changes(STAT, *all_of_them)
+        patches = await self._list_changes(PATCH, *all_of_them)
         if left and tree.head:
             paths = [f":(top,literal){path}" for path in left]
             uncommitted = await changed(self._git, PATCH, "diff", "HEAD", paths=paths)
@@ -128,7 +128,7 @@ class GitTree:
         unknown = re.compile(r"fatal: (?:bad object|Invalid revision range)")
         return await history(self._git, "--ignore-missing", *what, absent=unknown)
 
-    async def _shown(self, form: str, *commits: str) -> str:
+    async def _list_changes(self, form: str, *commits: str) -> str:
         what = ("log", "--no-walk=unsorted", "--format=", *commits)
         return await changed(self._git, form, *what) if commits else ""
 
@@ -171,5 +171,5 @@ def _content(path: Path) -> str:
         return f"unreadable ({error.strerror})"
 
 
-def _shown(path: str) -> str:
+def _clean_path(path: str) -> str:
     return clean(os.fsencode(path).decode(errors="replace"))

@@ -25,9 +25,9 @@ def read_quota(info: Mapping[str, object], provider: str, login: str) -> Quota |
         return None
     if status == "rejected" and info.get("isUsingOverage") is True:  # beyond the windows, and paid for
         status = "allowed_warning"
-    named, found = info.get("rateLimitType"), info.get("unifiedWindows")
-    window = named if isinstance(named, str) and _NAME.fullmatch(named) else None
-    shares = dict(cast("Mapping[str, object]", found)) if isinstance(found, dict) else {}
+    rate_limit, details = info.get("rateLimitType"), info.get("unifiedWindows")
+    window = rate_limit if isinstance(rate_limit, str) and _NAME.fullmatch(rate_limit) else None
+    shares = dict(cast("Mapping[str, object]", details)) if isinstance(details, dict) else {}
     if window is not None and not shares:  # earlier versions tell of the window alone that decides
         shares = {window: info}
     read = (_read_window(name, share, status if name == window else None) for name, share in shares.items())

@@ -123,7 +123,7 @@ class View:
     lasting: bool = False
     """Whether it may outlive the thread that starts it; else it ends with that."""
 
-    def beside(self, other: "View") -> "View":
+    def add_view(self, other: "View") -> "View":
         """Add what another one sees of its own."""
         writable, readable = (*self.writable, *other.writable), (*self.readable, *other.readable)
         return replace(self, writable=writable, readable=readable, placed=(*self.placed, *other.placed))

@@ -114,7 +114,7 @@ def start(
             os.close(end)
 
 
-def needed(program: Path | None) -> set[Path]:
+def find_program_folders(program: Path | None) -> set[Path]:
     """Give the folders of a program; of a package of npm's all that it came with. None: there is no program. Blocks."""
     found = set[Path]()
     for one in (program.absolute(), program.resolve()) if program is not None else ():

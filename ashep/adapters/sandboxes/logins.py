@@ -97,7 +97,9 @@ class Logins:
     def lasting(self) -> list[str]:
         """Name the logins that somebody renews, and ashep cannot. Blocks."""
         return [
-            name for name, login in _logins(self.file).items() if name not in ISSUERS and self._without(login) != login
+            name
+            for name, login in _logins(self.file).items()
+            if name not in ISSUERS and self._drop_refresh_token(login) != login
         ]
 
     async def keep(self) -> None:
@@ -154,12 +156,14 @@ class Logins:
         if not self.file.is_file():
             self.copy.unlink(missing_ok=True)
             return
-        copy = {name: self._without(login) for name, login in _logins(self.file).items() if name != "mcpOAuth"}
+        copy = {
+            name: self._drop_refresh_token(login) for name, login in _logins(self.file).items() if name != "mcpOAuth"
+        }
         text = json.dumps(copy).encode()
         if not self.copy.is_file() or self.copy.read_bytes() != text:
             durable_io.replace(self.copy, text)
 
-    def _without(self, login: _Login) -> _Login:
+    def _drop_refresh_token(self, login: _Login) -> _Login:
         """Take away what renews a login; where it is what is sent with each request, too, it stays."""
         if login.get(self._keys.refresh) == login.get(self._keys.access):
             return login

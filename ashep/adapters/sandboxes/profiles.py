@@ -56,7 +56,7 @@ class SandboxProfile:
     login: Path | None = None
     """What stands for the file of the user's logins; None: that itself."""
 
-    def given(self, passed: Mapping[str, str]) -> dict[str, str]:
+    def make_environment(self, passed: Mapping[str, str]) -> dict[str, str]:
         """The environment of the program, of what passes."""
         return {name: value for name, value in passed.items() if name not in self.without} | dict(self.environment)
 

@@ -45,14 +45,14 @@ class SessionSandboxes:
         if place is None:
             return own
 
-        def made() -> Path:
+        def prepare_folder() -> Path:
             folder = self._folder_of(place)
             durable_io.make_folder(folder / ASKS)  # who answers there looks once the session is opened
             if request.snapshot:
                 tell(folder, request.snapshot)
             return folder
 
-        return await anyio.to_thread.run_sync(made)
+        return await anyio.to_thread.run_sync(prepare_folder)
 
     async def profile(
         self,
@@ -75,10 +75,10 @@ class SessionSandboxes:
         if (sandbox := given.sandbox) is None:
             raise RunnerUnavailable(GONE)
 
-        def made() -> SandboxProfile:
+        def make_profile() -> SandboxProfile:
             return self._surroundings.closed(
                 sandbox, folder, Path(directory), given.environment,
                 writable=(*writable, *given.writable), readable=(*given.readable, *self._needs()), placed=placed,
             )  # fmt: skip
 
-        return await anyio.to_thread.run_sync(made)
+        return await anyio.to_thread.run_sync(make_profile)

@@ -96,7 +96,7 @@ async def serve(
 
     async def handle(stream: SocketStream) -> None:
         async with stream, limiter:
-            await _one(stream, answer)
+            await _answer_request(stream, answer)
 
     await anyio.Path(path).unlink(missing_ok=True)
     listener = await anyio.create_unix_listener(path, mode=0o600)
@@ -117,7 +117,7 @@ def _point(link: Path, path: Path) -> None:
     fresh.replace(link)
 
 
-async def _one(stream: SocketStream, answer: Answer) -> None:
+async def _answer_request(stream: SocketStream, answer: Answer) -> None:
     """Read a request, and answer it; whoever says nothing, or goes away, is forgotten."""
     connection = stream.extra(SocketAttribute.raw_socket)
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

@@ -37,7 +37,7 @@ def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str:
     return found[1] if _NETWORK.fullmatch(found[1]) else ""
 
 
-def within(folder: Path, mounts: Path = MOUNTS) -> str:
+def find_mount(folder: Path, mounts: Path = MOUNTS) -> str:
     """Name what is mounted on a folder or below it; empty: nothing, or nobody can tell."""
     wanted = folder.resolve()
     return next((place for place, _ in _mounted(mounts) if Path(place).is_relative_to(wanted)), "")

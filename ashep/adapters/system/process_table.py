@@ -291,14 +291,14 @@ async def end(mark: ProcessMark, stuck: type[AshepError]) -> bool:
     if not known:
         return False
     await anyio.to_thread.run_sync(_signal, known, signal.SIGTERM)
-    left = await _left(mark, known, _TERM)
+    left = await _await_end(mark, known, _TERM)
     deadline = anyio.current_time() + _KILL
     while left:
         if anyio.current_time() > deadline:
             raise stuck(f"process {min(left)[0]}, left by an earlier ashep, does not end")
         await anyio.to_thread.run_sync(_signal, left, signal.SIGKILL)
         known |= left
-        left = await _left(mark, known, 0.5)
+        left = await _await_end(mark, known, 0.5)
     return True
 
 
@@ -322,7 +322,7 @@ def _signal(holders: set[tuple[int, int]], number: int) -> None:
                 os.killpg(pid, number) if os.getpgid(pid) == pid else os.kill(pid, number)
 
 
-async def _left(mark: ProcessMark, known: set[tuple[int, int]], bound: float) -> set[tuple[int, int]]:
+async def _await_end(mark: ProcessMark, known: set[tuple[int, int]], bound: float) -> set[tuple[int, int]]:
     """Who still lives of the known processes and of those that hold the mark: none at once, or these after the bound.
 
     A process that is about to end has lost its environment already, while it still holds its files.

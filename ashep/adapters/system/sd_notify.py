@@ -26,7 +26,7 @@ class Systemd:
                 self._wire.setblocking(False)
 
     @classmethod
-    def of(cls, environ: MutableMapping[str, str]) -> "Systemd":
+    def from_environ(cls, environ: MutableMapping[str, str]) -> "Systemd":
         """Read the environment, and take out of it what is meant for this process alone: children speak for nobody."""
         address, usec, pid = (environ.pop(name, "") for name in (SOCKET, WATCHDOG, WATCHDOG_PID))
         meant = not pid or pid == str(os.getpid())

@@ -18,7 +18,14 @@ from ashep.adapters.verifier.checkout import Checkout
 from ashep.adapters.verifier.http_check import judged, order_of
 from ashep.adapters.verifier.program_run import CHILDREN, PRINTED, PROCESSES, Ran, python, run
 from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment
-from ashep.adapters.verifier.static_checks import ask_person, code_pattern, error, failed, file_exists, passed
+from ashep.adapters.verifier.static_checks import (
+    ask_person,
+    code_pattern,
+    fail_check,
+    file_exists,
+    pass_check,
+    report_error,
+)
 from ashep.core.facts.delivery import Cause
 from ashep.core.policy import base_types, checks
 from ashep.core.policy.checks import BASE
@@ -65,62 +72,62 @@ class CheckEnvironment:
         """Execute a check that runs programs."""
         refusal = self.isolation.refused(stranger=check.id in self.strangers)
         if refusal and not checks.asks_elsewhere(check):
-            return error(refusal)
+            return report_error(refusal)
         if isinstance(check, checks.OwnCheck):
-            return await self._own(check)
+            return await self._run_own_check(check)
         return await RUNS[check.type](self, check.verify)
 
     async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
         ran = await self._run(argv, timeout.total_seconds())
-        return Ended(ran.code if ran.reason == "exited" else None, ran.output, _why(ran, argv[0], timeout))
+        return Ended(ran.code if ran.reason == "exited" else None, ran.output, _explain_end(ran, argv[0], timeout))
 
     async def test_pass(self, wanted: checks.TestPass) -> CheckFinding:
         """Run a program to its end."""
-        if without := await self._without(wanted.command[0]):
+        if without := await self._report_missing(wanted.command[0]):
             return without
         if self.base is None and any(BASE in word for word in wanted.command):
-            return error(f"its command names {BASE}, the commit before any work, and that is not known")
+            return report_error(f"its command names {BASE}, the commit before any work, and that is not known")
         command = [word.replace(BASE, self.base or "") for word in wanted.command]
         if shadow := self._shadow(command):
-            return failed(shadow)
+            return fail_check(shadow)
         ran = await self._run(command, wanted.timeout.total_seconds())
         killed = ran.reason == "exited" and ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
         cause: Cause = "time" if ran.reason == "timeout" else "memory" if ran.reason == "memory" or killed else ""
         if ran.reason == "missing" and os.sep not in wanted.command[0]:  # a path is the candidate's own
             cause = "program"
-        if why := _why(ran, wanted.command[0], wanted.timeout):
-            return failed(why, ran.output, cause)
+        if why := _explain_end(ran, wanted.command[0], wanted.timeout):
+            return fail_check(why, ran.output, cause)
         assert ran.code is not None  # it has exited
         names = {-number: number.name for number in signal.Signals}
         said = f"exit code {ran.code}" if ran.code >= 0 else f"ended by {names.get(ran.code, f'signal {-ran.code}')}"
         if ran.code == wanted.expect_exit_code:
-            return passed(said, ran.output)
-        return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, cause)
+            return pass_check(said, ran.output)
+        return fail_check(f"{said}; expected {wanted.expect_exit_code}", ran.output, cause)
 
     async def http_request(self, wanted: checks.HttpRequest) -> CheckFinding:
         """Ask the service that the check starts, or one that runs by itself."""
         bound = wanted.timeout.total_seconds() + _ASKING
         if (service := wanted.service) is not None:
-            if without := await self._without(service.start[0]):
+            if without := await self._report_missing(service.start[0]):
                 return without
             bound += service.timeout.total_seconds()
             return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
         if (address := self.service_url) is None:
             where = "`verification.service_url` in config.yaml names none that runs by itself"
-            return error(f"it starts no `service`, and {where}")
+            return report_error(f"it starts no `service`, and {where}")
         # our own program asks there, and nothing of the candidate's runs
         order = order_of(wanted, address)
         return judged(wanted, await self._run(_ASK, bound, stdin=order, report=True, sandbox=Nothing()), address)
 
-    async def _own(self, check: checks.OwnCheck) -> CheckFinding:
+    async def _run_own_check(self, check: checks.OwnCheck) -> CheckFinding:
         known = self.types.get(check.type)
         if known is None:
-            return error(f"no check of the type {check.type} is known: name its class in `verification.types`")
+            return report_error(f"no check of the type {check.type} is known: name its class in `verification.types`")
         try:
             with anyio.fail_after(check.timeout.total_seconds()):
                 return await known.check(check.verify, self)
         except TimeoutError:
-            return error(f"it had not ended after {base_types.format_duration(check.timeout)}", cause="time")
+            return report_error(f"it had not ended after {base_types.format_duration(check.timeout)}", cause="time")
 
     def _shadow(self, command: Sequence[str]) -> str:
         """Say which file of the work Python would run in the place of a module of its own, or of a test runner."""
@@ -130,12 +137,12 @@ class CheckEnvironment:
         why = f"the work adds {path}, which `{shlex.join(command)[:100]}` would import in the place of the real module"
         return f"{why}: rename it, or put it into a package"
 
-    async def _without(self, program: str) -> CheckFinding | None:
+    async def _report_missing(self, program: str) -> CheckFinding | None:
         """Say that a program is not on PATH; one named by a path is the candidate's own business."""
         path = self._env()["PATH"]
         if os.sep in program or await to_thread.run_sync(shutil.which, program, os.X_OK, path):
             return None
-        return error(f"there is no program {program} on PATH ({path})", cause="program")
+        return report_error(f"there is no program {program} on PATH ({path})", cause="program")
 
     def _env(self) -> dict[str, str]:
         return environment(self.checkout.folders, self.names, self.environ, self.isolation.sandbox)
@@ -183,7 +190,7 @@ RUNS: Mapping[str, Callable[[CheckEnvironment, Any], Awaitable[CheckFinding]]] =
 _RUNS_MODULE = re.compile(r"\b(?:python|pypy)[\d.]*\b.*\s-[A-Za-z]*m", re.DOTALL)
 
 
-def _why(ran: Ran, program: str, timeout: timedelta) -> str:
+def _explain_end(ran: Ran, program: str, timeout: timedelta) -> str:
     """Say why a program did not end by itself; empty: it did."""
     match ran.reason:
         case "exited":

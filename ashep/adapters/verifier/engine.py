@@ -16,7 +16,7 @@ from ashep.adapters.verifier.check_runners import CheckEnvironment, look
 from ashep.adapters.verifier.checkout import Checkout, Commits, find, make_checkout_folder
 from ashep.adapters.verifier.failure_causes import likely_cause
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
-from ashep.adapters.verifier.static_checks import error
+from ashep.adapters.verifier.static_checks import report_error
 from ashep.core.facts.delivery import CheckResult, Verification
 from ashep.core.policy.checks import Criteria, ManualCheck, asks_elsewhere, hash_of, is_look, names_base
 from ashep.core.policy.disk_limits import LOW_DISK
@@ -172,7 +172,7 @@ class LocalVerifier:
         try:
             found = await carrying_out
         except (AshepError, OSError) as problem:
-            found = error(str(problem))
+            found = report_error(str(problem))
         took = round((anyio.current_time() - began) * 1000)
         lacking = checkout.lacking[:_NOTES] if found.status in ("failed", "error") else ()
         message = " ".join(clean(self._redaction.text("; ".join([found.message, *map(str, lacking)]))).split())

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from ashep.adapters.verifier.program_run import Ran
-from ashep.adapters.verifier.static_checks import error, failed, passed
+from ashep.adapters.verifier.static_checks import fail_check, pass_check, report_error
 from ashep.core.policy.base_types import format_duration
 from ashep.core.policy.checks import HttpRequest
 from ashep.ports.verifier import CheckFinding
@@ -53,7 +53,7 @@ def _judged(wanted: HttpRequest, ran: Ran) -> CheckFinding:
     try:
         found: dict[str, Any] = json.loads(ran.report)
     except ValueError:
-        return failed(f"the service was killed with what asks it: {ran.reason}", ran.output)
+        return fail_check(f"the service was killed with what asks it: {ran.reason}", ran.output)
     if "problem" in found:
         return _problem(wanted, found, ran.output)
     body = b64decode(found["body"])
@@ -62,33 +62,35 @@ def _judged(wanted: HttpRequest, ran: Ran) -> CheckFinding:
     printed = f"\n\nThe service printed:\n{ran.output}" if wanted.service is not None else ""
     output = f"{asked}: {status}\n{text[:_SHOWN]}{printed}"
     if status != wanted.expect_status:
-        return failed(f"{asked}: status {status}; expected {wanted.expect_status}", output)
+        return fail_check(f"{asked}: status {status}; expected {wanted.expect_status}", output)
     if found["large"] and wanted.expect_body is not None:
-        return error(f"{asked}: the answer is larger than 1 MiB: it is not looked at", output)
+        return report_error(f"{asked}: the answer is larger than 1 MiB: it is not looked at", output)
     if wrong := _differs(wanted.expect_body, text):
-        return failed(f"{asked}: status {status}, but {wrong}", output)
-    return passed(f"{asked}: status {status}", output)
+        return fail_check(f"{asked}: status {status}, but {wrong}", output)
+    return pass_check(f"{asked}: status {status}", output)
 
 
 def _problem(wanted: HttpRequest, found: dict[str, Any], output: str) -> CheckFinding:
     said, service = found.get("said", ""), wanted.service
     match found["problem"]:
         case "late":
-            return failed(f"{wanted.method} {wanted.path}: no answer in {format_duration(wanted.timeout)}", output)
+            return fail_check(f"{wanted.method} {wanted.path}: no answer in {format_duration(wanted.timeout)}", output)
         case "away" if service is None:  # nothing is known of the work then
-            return error(f"{wanted.method} {wanted.path}: {said}", output)
+            return report_error(f"{wanted.method} {wanted.path}: {said}", output)
         case "taken":
-            return error(f"something listens on port {found['port']} already; the service was not started", output)
+            return report_error(
+                f"something listens on port {found['port']} already; the service was not started", output
+            )
         case "foreign":
-            return error(f"another program listens on port {found['port']}; it was not asked", output)
+            return report_error(f"another program listens on port {found['port']}; it was not asked", output)
         case "missing" if service is not None:
-            return failed(f"{service.start[0]} cannot be started: {said}", output)
+            return fail_check(f"{service.start[0]} cannot be started: {said}", output)
         case "ended":
-            return failed("the service ended before it answered", output)
+            return fail_check("the service ended before it answered", output)
         case "not_ready" if service is not None:
-            return failed(f"the service was not ready after {format_duration(service.timeout)}: {said}", output)
+            return fail_check(f"the service was not ready after {format_duration(service.timeout)}: {said}", output)
         case _:
-            return failed(f"{wanted.method} {wanted.path}: {said}", output)
+            return fail_check(f"{wanted.method} {wanted.path}: {said}", output)
 
 
 def _differs(expected: JsonValue, text: str) -> str:

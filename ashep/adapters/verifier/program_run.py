@@ -92,7 +92,7 @@ async def run(
         raise AshepError(f"the supervisor of {argv[0]} ended with exit code {done.returncode}: {said}")
     reason, code, errno, seconds, *sizes = words
     total, head, tail = map(int, sizes)
-    output = shown(rest[:head], rest[head : head + tail], total, redaction)
+    output = render_output(rest[:head], rest[head : head + tail], total, redaction)
     ended = None if code == "-" else int(code)
     return Ran(cast(Reason, reason), ended, int(errno), float(seconds), output, rest[head + tail :])
 
@@ -102,7 +102,7 @@ def python() -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-B")
 
 
-def shown(head: bytes, tail: bytes, total: int, redaction: Redaction) -> str:
+def render_output(head: bytes, tail: bytes, total: int, redaction: Redaction) -> str:
     """Make the text of what was printed: without secrets, and without what acts on a terminal.
 
     Secrets go first, then a margin where the middle was left out: in it stands what is left of one that was cut.

@@ -34,23 +34,23 @@ def _file_exists(tree: Path, wanted: FileExists) -> CheckFinding:
         return opened
     with open(opened, "rb") as file:
         if not wanted.contains:
-            return passed(f"{wanted.path} is there")
+            return pass_check(f"{wanted.path} is there")
         if os.fstat(file.fileno()).st_size > _LARGEST:
-            return error(f"{wanted.path} is larger than {_LARGEST // 1024**2} MiB: it is not searched")
+            return report_error(f"{wanted.path} is larger than {_LARGEST // 1024**2} MiB: it is not searched")
         data = file.read()
     missing = [text for text in wanted.contains if text.encode(errors="replace") not in data]
     if missing:
         more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
-        return failed(f"{wanted.path} is there, but does not hold {_short(missing[0])}{more}")
+        return fail_check(f"{wanted.path} is there, but does not hold {_short(missing[0])}{more}")
     number = len(wanted.contains)
-    return passed(f"{wanted.path} is there, and holds {'the text' if number == 1 else f'all {number} texts'}")
+    return pass_check(f"{wanted.path} is there, and holds {'the text' if number == 1 else f'all {number} texts'}")
 
 
 def _open(tree: Path, path: str) -> int | CheckFinding:
     """Open a regular file beneath a folder, one name after the other, so that no link is ever followed."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     if not names or ".." in names:
-        return error(f"{path} is no path of a file beneath the checkout")
+        return report_error(f"{path} is no path of a file beneath the checkout")
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     at = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -59,14 +59,14 @@ def _open(tree: Path, path: str) -> int | CheckFinding:
             try:
                 mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
             except (FileNotFoundError, NotADirectoryError):
-                return failed(f"{path} is not there")
+                return fail_check(f"{path} is not there")
             if stat.S_ISLNK(mode):
-                return failed(f"{walked} is a link: links are not followed")
+                return fail_check(f"{walked} is a link: links are not followed")
             last = place == len(names) - 1
             if last and not stat.S_ISREG(mode):
-                return failed(f"{path} is a folder; expected a file")
+                return fail_check(f"{path} is a folder; expected a file")
             if not last and not stat.S_ISDIR(mode):
-                return failed(f"{path} is not there: {walked} is a file")
+                return fail_check(f"{path} is not there: {walked} is a file")
             at, above = os.open(name, flags, dir_fd=at), at
             os.close(above)
         return os.dup(at)
@@ -86,13 +86,17 @@ async def code_pattern(tree: Path, wanted: CodePattern) -> CheckFinding:
             stdin=json.dumps(order).encode(),
         )
     except ProgramTimedOut:
-        return error(f"the search for {_short(wanted.pattern)} had not ended after {format_duration(wanted.timeout)}")
+        return report_error(
+            f"the search for {_short(wanted.pattern)} had not ended after {format_duration(wanted.timeout)}"
+        )
     try:
         found: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        return error(f"the search ended with exit code {done.returncode}", clean(done.stderr.decode(errors="replace")))
+        return report_error(
+            f"the search ended with exit code {done.returncode}", clean(done.stderr.decode(errors="replace"))
+        )
     if "wrong" in found:
-        return error(found["wrong"])
+        return report_error(found["wrong"])
     return _judged(wanted, found["count"], found["files"], "\n".join(found["shown"]))
 
 
@@ -118,28 +122,28 @@ def _judged(wanted: CodePattern, count: int, files: int, where: str) -> CheckFin
     lines = f"{count or 'no'} line{'' if count == 1 else 's'} match{'es' if count == 1 else ''}"
     said = f"{lines} in {files} file{'' if files == 1 else 's'} of {wanted.glob}"
     if wanted.must == "not_match":
-        return failed(f"{said}; expected none", where) if count else passed(f"{said}, as expected", where)
+        return fail_check(f"{said}; expected none", where) if count else pass_check(f"{said}, as expected", where)
     if count < wanted.min:
-        return failed(f"{said}; expected at least {wanted.min}", where)
+        return fail_check(f"{said}; expected at least {wanted.min}", where)
     if wanted.max is not None and count > wanted.max:
-        return failed(f"{said}; expected at most {wanted.max}", where)
-    return passed(said, where)
+        return fail_check(f"{said}; expected at most {wanted.max}", where)
+    return pass_check(said, where)
 
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
-def passed(message: str, output: str = "") -> CheckFinding:
+def pass_check(message: str, output: str = "") -> CheckFinding:
     """It is as expected."""
     return CheckFinding("passed", message, output)
 
 
-def failed(message: str, output: str = "", cause: Cause = "") -> CheckFinding:
+def fail_check(message: str, output: str = "", cause: Cause = "") -> CheckFinding:
     """It is otherwise than expected."""
     return CheckFinding("failed", message, output, cause)
 
 
-def error(message: str, output: str = "", cause: Cause = "") -> CheckFinding:
+def report_error(message: str, output: str = "", cause: Cause = "") -> CheckFinding:
     """It could not run, which proves nothing."""
     return CheckFinding("error", message, output, cause)

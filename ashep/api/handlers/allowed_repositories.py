@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.remotes import VerifiedCommit, fetched, left, resolve
+from ashep.adapters.git.remotes import VerifiedCommit, fetched, find_branch_point, resolve
 from ashep.errors import AshepError
 
 _ADDRESS = re.compile(r"(?:https?|ssh|git)://[^\s]+|[\w.-]+@[\w.-]+:[^\s]+")
@@ -59,7 +59,7 @@ class AllowedRepositories:
             commit = await resolve(place, f"refs/heads/{branch}")
         except AshepError as error:
             raise NoBranch(f"{repository or place} has no branch {branch}") from error
-        return VerifiedCommit(place, commit, await left(place, commit, branch), branch)
+        return VerifiedCommit(place, commit, await find_branch_point(place, commit, branch), branch)
 
     def _find_repository(self, repository: str | None) -> Path | str:
         """Give the folder, or the address as the settings have it."""

@@ -49,7 +49,7 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
             refused.append(not_taken(os.fsdecode(sprint), said))
     entry = files[story] if story in files else await _entry(git, onto, story)
     told = await _content(git, entry)
-    known = await _known(git, fork, wanted, story)
+    known = await _read_story_versions(git, fork, wanted, story)
     how = (wanted.story, told, was, _STATUSES.get(wanted.status), wanted.remains, run, known)
     made = await anyio.to_thread.run_sync(write_round, *how)  # an agent wrote it: it may take seconds to read
     if made.mended:
@@ -74,7 +74,7 @@ async def _fork(git: Git, head: str, wanted: Amendment) -> str:
     return later if later is not None and await holds(git, later, known) else known
 
 
-async def _known(git: Git, fork: str, wanted: Amendment, story: bytes) -> list[bytes]:
+async def _read_story_versions(git: Git, fork: str, wanted: Amendment, story: bytes) -> list[bytes]:
     """Give the story as its run found it, and as the base has it: first what came later."""
     if wanted.person:
         return []

@@ -25,12 +25,18 @@ from ashep.adapters.git.repository import TreeRepository, WorkspacePaths, move_a
 from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.tree_scan import Stat
 from ashep.adapters.git.workspaces import git_config, lfs, missing_objects, salvage, seal
-from ashep.adapters.git.workspaces.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks
-from ashep.adapters.git.workspaces.hooks import Policy as HookPolicy
+from ashep.adapters.git.workspaces.hooks import KEY, HookPolicy, Hooks, copy_hooks, find_hooks, switch_hooks
 from ashep.adapters.git.workspaces.isolated_git import IsolatedGit, PlaceRepository, bring
 from ashep.adapters.git.workspaces.linked import NO_COMMIT, Worktrees, path_of
 from ashep.adapters.git.workspaces.review_checkout import CLOSED, lay
-from ashep.adapters.git.workspaces.shared_objects import LENDER, BorrowedObjects, ObjectStore, held, pack, packed
+from ashep.adapters.git.workspaces.shared_objects import (
+    LENDER,
+    BorrowedObjects,
+    ObjectStore,
+    find_objects,
+    pack,
+    packed,
+)
 from ashep.adapters.git.workspaces.submodules import changed_submodules, fill_place
 from ashep.adapters.system.folders import delete
 from ashep.core.facts.delivery import Ground
@@ -90,7 +96,7 @@ class Clones(Worktrees):
 
     async def stands(self, branch: str) -> bool:
         """Say whether a place was made for the branch, whatever became of it."""
-        return await anyio.Path((await self._at(branch)).notes).exists()
+        return await anyio.Path((await self._locate_clone(branch)).notes).exists()
 
     async def check(self, commit: str, *, writes: bool, reads: bool) -> None:
         """Raise `AshepError` where no place can begin at a commit; what it borrows is lent, where that may be."""
@@ -114,10 +120,10 @@ class Clones(Worktrees):
 
     async def _leave(self, branch: str) -> None:
         if self._leaving is not None and await self.stands(branch):
-            await self._leaving((await self._at(branch)).path)
+            await self._leaving((await self._locate_clone(branch)).path)
 
     async def _forget(self, branch: str) -> None:
-        path = (await self._at(branch)).path
+        path = (await self._locate_clone(branch)).path
         await anyio.to_thread.run_sync(delete, await self._ground_of(branch))
         if self._forgetting is not None:
             await self._forgetting(path)
@@ -133,7 +139,7 @@ class Clones(Worktrees):
         """Make the place, and the branch where there is none; give it with the base and the branch's commit."""
         await self._refuse_elsewhere(branch, None)
         if self._forgetting is not None:  # of one that somebody deleted, too: what worked in it would go on there
-            await self._forgetting((await self._at(branch)).path)
+            await self._forgetting((await self._locate_clone(branch)).path)
         await anyio.to_thread.run_sync(self._room)
         await anyio.to_thread.run_sync(self._free, branch)
         begun, head = await self._begin(branch, base)
@@ -176,7 +182,7 @@ class Clones(Worktrees):
 
     async def _build(self, branch: str, head: str, lent: BorrowedObjects) -> WorkspacePaths:
         """Make a place: beside, then put where it belongs, so that a kill leaves nothing half made there."""
-        place = await self._at(branch)
+        place = await self._locate_clone(branch)
         async with self._draft(branch, head, lent) as draft:
 
             def put() -> None:
@@ -192,7 +198,7 @@ class Clones(Worktrees):
     @asynccontextmanager
     async def _draft(self, branch: str, head: str, lent: BorrowedObjects) -> AsyncGenerator[WorkspacePaths]:
         """Have a place next to the places, with all that a new one has but its notes."""
-        place = await self._at(branch)
+        place = await self._locate_clone(branch)
         async with self._drafting(branch) as folder:
             draft = replace(place, path=folder, admin=folder / ".git")
             await self._make_git(draft, branch, head, lent)
@@ -229,20 +235,21 @@ class Clones(Worktrees):
         repository = self._repository
         common = (await repository.folders()).common
         said = await self._settings()
-        made = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
-        made += [(key, value) for key, value in said if key.startswith("core.sparse")] + git_config.kept(said)
+        settings = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
+        settings += [(key, value) for key, value in said if key.startswith("core.sparse")]
+        settings += git_config.select_settings(said)
         hooks = await self.hooks()
-        made += [(KEY, hooks.path)] if hooks.path is not None else []
+        settings += [(KEY, hooks.path)] if hooks.path is not None else []
         if url := dict(said).get("remote.origin.url"):
-            made += [("remote.origin.url", _PASSWORD.sub(r"\1", url)), ("remote.origin.fetch", _FETCHED)]
+            settings += [("remote.origin.url", _PASSWORD.sub(r"\1", url)), ("remote.origin.fetch", _FETCHED)]
         if lent.kind != "sha1":
-            made += [("core.repositoryformatversion", "1"), ("extensions.objectformat", lent.kind)]
+            settings += [("core.repositoryformatversion", "1"), ("extensions.objectformat", lent.kind)]
 
         def write() -> None:
             for name in ("objects/info", "objects/pack", "refs/heads", "info", "hooks"):
                 (place.admin / name).mkdir(parents=True)
             (place.admin / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
-            (place.admin / "config").write_bytes(git_config.written(made))
+            (place.admin / "config").write_bytes(git_config.format_settings(settings))
             (place.admin / "objects" / "info" / "alternates").write_bytes(os.fsencode(lent.objects) + b"\n")
             refs = {**lent.refs, f"refs/heads/{branch}": head}
             lines = [f"{sha} {ref}\n" for ref, sha in sorted(refs.items())]
@@ -256,7 +263,7 @@ class Clones(Worktrees):
 
         await anyio.to_thread.run_sync(write)
         if head not in lent.tips:
-            known = await held(repository, lent.tips)
+            known = await find_objects(repository, lent.tips)
             await pack(repository, [head], known, place.admin / "objects" / "pack")
         await lfs.give(repository, place, [head])
 
@@ -288,8 +295,8 @@ class Clones(Worktrees):
 
     async def _have(self, inner: TreeRepository, branch: str, head: str) -> None:
         """See to it that a place has the branch's commit, and a branch: an agent may have deleted either."""
-        if head not in await held(inner, [head]):
-            known = await held(inner, [*(await self._repository.refs(f"{BASES}{branch}")).values()])
+        if head not in await find_objects(inner, [head]):
+            known = await find_objects(inner, [*(await self._repository.refs(f"{BASES}{branch}")).values()])
             brought = await packed(self._repository.git, {}, [head], known)
             await inner.inside("index-pack", "--stdin", stdin=brought)
             await lfs.give(self._repository, inner.place, [head])
@@ -336,7 +343,7 @@ class Clones(Worktrees):
     ) -> tuple[str, ...]:
         """Save all that a place holds and the repository does not, and what only its refs that are dropped hold."""
         tip = await self._tip(branch)
-        there = await self._known(inner, branch, tip)
+        there = await self._find_common_objects(inner, branch, tip)
         lost = [ref for ref, sha in (await inner.refs("refs/")).items() if sha not in there]
         lost = [ref for ref in lost if not ref.startswith(salvage.SAVED)]
         await salvage.save(inner, branch, dropped=lost, reached=sorted(there), ignored=ignored, known=known)
@@ -358,11 +365,11 @@ class Clones(Worktrees):
                 f"worked there. Nothing is lost: go there, `git merge {tip[:12]}`, solve the conflicts, commit."
             )
 
-    async def _known(self, inner: TreeRepository, branch: str, tip: str) -> set[str]:
+    async def _find_common_objects(self, inner: TreeRepository, branch: str, tip: str) -> set[str]:
         """Give objects that both have, with all that they reach: the branch's commit, and what was lent."""
         lent = await self._lent(branch, await self._base_of(branch, tip))
-        known = await held(self._repository, [tip, *lent.tips])
-        return await held(inner, known) & known
+        known = await find_objects(self._repository, [tip, *lent.tips])
+        return await find_objects(inner, known) & known
 
     async def _take(
         self, inner: TreeRepository, branch: str, tip: str, told: seal.SealReport | None = None
@@ -380,7 +387,7 @@ class Clones(Worktrees):
             if wrong := [sha for sha in new if not SHA.fullmatch(sha)]:
                 raise TreeRefused(f"{inner.place.path}: git named {clean(wrong[0])[:60]!r} there, which is no commit")
             lacking = await bring(
-                repository, inner, await self._isolated_git(), new, await self._known(inner, branch, tip)
+                repository, inner, await self._isolated_git(), new, await self._find_common_objects(inner, branch, tip)
             )
             if told:
                 told.lacking += lacking
@@ -403,12 +410,12 @@ class Clones(Worktrees):
         Agents may be at work there: git reads it in its sandbox, and we nothing. `begun`: where the branch began.
         Raises `AshepError`, also where there is no sandbox.
         """
-        place = await self._at(branch)
+        place = await self._locate_clone(branch)
         inner, isolated_git = await self._inside(place), await self._isolated_git()
         if not await isolated_git.isolates():
             raise TreeRefused(f"{place.path}: git can look into it in a sandbox only, while somebody is at work there")
         lent = await self._lent(branch, begun)
-        known = await held(inner, lent.tips) & {*lent.tips}
+        known = await find_objects(inner, lent.tips) & {*lent.tips}
         if (head := await inner.commit_of("HEAD")) is None:
             raise TreeRefused(f"{place.path}: nothing is committed there")
         brought = await packed(inner.git, place.env, [head], known)
@@ -426,17 +433,17 @@ class Clones(Worktrees):
         """Say where what a branch holds is laid out."""
         return (await anyio.to_thread.run_sync(self._place.resolve)) / GROUND / folder_of(branch, flat=True)
 
-    async def _at(self, branch: str) -> WorkspacePaths:
+    async def _locate_clone(self, branch: str) -> WorkspacePaths:
         """Say where the place of a branch is, whether it stands or not."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
         path = await anyio.to_thread.run_sync(path_of, root, branch)
         return WorkspacePaths(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / file_of(branch))
 
-    async def _found(self, branch: str, told: seal.SealReport | None = None) -> WorkspacePaths | None:
+    async def _find_tree(self, branch: str, told: seal.SealReport | None = None) -> WorkspacePaths | None:
         """Give the place of a branch, whether its folder is there or not; a git that is gone is made again."""
         if not await self.stands(branch):
             return None
-        place = await self._looked_at(await self._at(branch), branch)
+        place = await self._looked_at(await self._locate_clone(branch), branch)
         folder = anyio.Path(place.path)
         if place.broken and await folder.is_dir() and not await folder.is_symlink():
             await self._mend(place, branch, told or seal.SealReport())
@@ -456,10 +463,10 @@ class Clones(Worktrees):
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
-        place, kept = await self._found(branch, told), None
+        place, kept = await self._find_tree(branch, told), None
         if place is not None and not place.broken:
             return place
-        path = (await self._at(branch)).path
+        path = (await self._locate_clone(branch)).path
         if (place is not None or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
             kept = await anyio.to_thread.run_sync(move_aside, path, path)
         if told is not None:
@@ -486,7 +493,7 @@ class Clones(Worktrees):
     async def _inside(self, place: WorkspacePaths) -> PlaceRepository:
         """Give the repository of a place, in which git is called where its settings do no harm."""
         folders = await self._repository.folders()
-        return (await self._isolated_git()).of(place, folders.prefix, self._repository.redaction)
+        return (await self._isolated_git()).open_repository(place, folders.prefix, self._repository.redaction)
 
     async def _isolated_git(self) -> IsolatedGit:
         if self._calls is None:
@@ -499,7 +506,7 @@ class Clones(Worktrees):
             return sorted(unquote(one.name) for one in notes.iterdir()) if notes.is_dir() else []
 
         branches = await anyio.to_thread.run_sync(names)
-        found = [await self._looked_at(await self._at(branch), branch) for branch in branches]
+        found = [await self._looked_at(await self._locate_clone(branch), branch) for branch in branches]
         return [place for place in found if await anyio.Path(place.path).is_dir()]
 
 

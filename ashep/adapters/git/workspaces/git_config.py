@@ -21,7 +21,7 @@ _SETTINGS = re.compile(
 """Of the user's settings those that say how files and commits are made: none that says a password, or where one is."""
 
 
-def kept(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def select_settings(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Give those of the user's settings that a place has."""
     return [(key, value) for key, value in said if _SETTINGS.fullmatch(key.lower())]
 
@@ -36,7 +36,7 @@ async def read(git: Git) -> Sequence[tuple[str, str]]:
 
 def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
     """Write down, next to all places below `root`, what git is told in them of the user's settings. Blocks."""
-    folder, wanted, settings = root / CONFIG, dict[str, bytes](), kept(said)
+    folder, wanted, settings = root / CONFIG, dict[str, bytes](), select_settings(said)
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, key in (("ignore", "core.excludesfile"), ("attributes", "core.attributesfile")):
@@ -44,14 +44,14 @@ def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
         with suppress(OSError):
             wanted[name] = file.read_bytes()
             settings.append((key, str(folder / name)))
-    wanted["config"] = written(settings)
+    wanted["config"] = format_settings(settings)
     for name, content in wanted.items():
         target = folder / name
         if not target.exists() or target.read_bytes() != content:
             durable_io.replace(target, content)
 
 
-def written(settings: Iterable[tuple[str, str]]) -> bytes:
+def format_settings(settings: Iterable[tuple[str, str]]) -> bytes:
     """Write settings as git reads them."""
     lines = list[str]()
     for key, value in settings:

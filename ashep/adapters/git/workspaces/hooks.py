@@ -15,7 +15,7 @@ from typing import Literal
 from ashep.adapters.git.command import NOTHING
 from ashep.adapters.git.repository import RepositoryFolders, TreeRepository, WorkspacePaths
 
-Policy = Literal["run", "skip"]
+HookPolicy = Literal["run", "skip"]
 """What becomes of hooks: `git.hooks` in config.yaml."""
 
 KEY = "core.hooksPath"
@@ -36,7 +36,7 @@ class Hooks:
     """The user's folder that is copied into that folder; None: the branch holds the hooks, or nothing does."""
 
 
-def find_hooks(user_settings: Sequence[tuple[str, str]], folders: RepositoryFolders, policy: Policy) -> Hooks:
+def find_hooks(user_settings: Sequence[tuple[str, str]], folders: RepositoryFolders, policy: HookPolicy) -> Hooks:
     """Find the hooks by the user's settings of git. Blocks."""
     value = next((value for key, value in reversed(user_settings) if key.lower() == KEY.lower()), None)
     top, common = (Path(os.path.realpath(path)) for path in (folders.top, folders.common))

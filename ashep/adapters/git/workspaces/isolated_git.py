@@ -69,7 +69,7 @@ class IsolatedGit:
         """What a trial gave: bubblewrap, or why there is none; None: it was not tried yet."""
         self._trying = anyio.Lock()
 
-    def of(self, place: WorkspacePaths, prefix: str, redaction: Redaction) -> PlaceRepository:
+    def open_repository(self, place: WorkspacePaths, prefix: str, redaction: Redaction) -> PlaceRepository:
         """Give the repository of a place. `prefix`: the project's folder in it, with a slash at its end."""
         view = View(place.path, (place.path,), (self._root / LENDER / "objects",))
         git = Git(place.path, PLACE, LONG, redaction, call=partial(self._run, view, ()), common=place.admin)
@@ -112,7 +112,7 @@ class IsolatedGit:
         done = await git.bare(*words, accepted=(0, 128, 152, -24), timeout=LONG)
         if done.returncode:
             most = f"{MEMORY // 1024**2} MiB of memory and {PROCESSOR} s of processor time"
-            raise TreeRefused(f"git, with {most}, refuses what was committed there: {git.said(done)[:300]}")
+            raise TreeRefused(f"git, with {most}, refuses what was committed there: {git.redact_stderr(done)[:300]}")
         return {name.hex().encode() for name in names}
 
     async def isolates(self) -> bool:
@@ -155,7 +155,7 @@ async def bring(
         words = ("rev-list", "--objects", "--no-object-names", "--stdin")
         asked = fsync.reached(new, known)
         reached = await repository.git.run(*words, cwd=common, env=beside, stdin=asked, timeout=LONG)
-        said = "" if not reached.returncode else repository.git.said(reached)[:300]
+        said = "" if not reached.returncode else repository.git.redact_stderr(reached)[:300]
         foreign = {*reached.stdout.split()} - held
         if said or foreign:
             words = said or f"{min(foreign).decode()} is named there, and was never in it"

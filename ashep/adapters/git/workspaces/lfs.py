@@ -55,7 +55,7 @@ def write_contents(store: Path, tree: Path, paths: Iterable[bytes]) -> None:
         if not file.is_file() or file.is_symlink() or file.stat().st_size >= _LARGEST:
             continue
         if match := _POINTER.fullmatch(file.read_bytes()):
-            source, size = _at(store, match[1].decode()), int(match[2])
+            source, size = _locate_content(store, match[1].decode()), int(match[2])
             if size <= room and source.is_file() and source.stat().st_size == size:
                 shutil.copyfile(source, file)
                 room -= size
@@ -77,7 +77,7 @@ def _put(place: WorkspacePaths, store: Path, pointers: Pointers) -> None:
     for oid, (size, _) in pointers.items():
         # what the user does not have is fetched there or not; whoever put something in the way of ours goes without
         there = suppress(FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)
-        with there, _at(store, oid).open("rb") as source, _folder(place, oid, make=True) as folder:
+        with there, _locate_content(store, oid).open("rb") as source, _folder(place, oid, make=True) as folder:
             if oid in os.listdir(folder) or os.fstat(source.fileno()).st_size != size:
                 continue
             with suppress(FileNotFoundError):
@@ -105,7 +105,7 @@ async def take(
     async with drafting(drafts):
         found = await anyio.to_thread.run_sync(_copied, place, drafts, pointers)
         absent = {oid: blob for oid, (_, blob) in pointers.items() if oid not in found}
-        theirs = {blob: oid for oid, blob in absent.items() if await anyio.Path(_at(store, oid)).exists()}
+        theirs = {blob: oid for oid, blob in absent.items() if await anyio.Path(_locate_content(store, oid)).exists()}
         if theirs:  # it may be what the history names, which git does not leave out of what is new as a rule
             asked = "".join(f"{one}\n" for one in known).encode()
             had = await repository.shared("rev-list", "--objects", "--no-object-names", "--stdin", stdin=asked)
@@ -113,10 +113,10 @@ async def take(
                 oid = theirs[min(foreign)]
                 words = "is named there, and was never in it; commit the file itself"
                 raise TreeRefused(f"{place.path}: the Git LFS object {oid} {words}")
-        new = [oid for oid in found if not await anyio.Path(_at(store, oid)).exists()]
+        new = [oid for oid in found if not await anyio.Path(_locate_content(store, oid)).exists()]
         await anyio.to_thread.run_sync(_move, drafts, store, new)
         top = store.parent.parent
-        await fsync.files(top, [os.fsencode(_at(store, oid).relative_to(top)) for oid in new])
+        await fsync.files(top, [os.fsencode(_locate_content(store, oid).relative_to(top)) for oid in new])
     if not (lost := sorted(absent.keys() - {*theirs.values()})):
         return []
     words = f"Git LFS has no contents of {lost[0]}{f' and {len(lost) - 1} more' if lost[1:] else ''} here: the pointer "
@@ -159,12 +159,12 @@ def _opened(place: WorkspacePaths, oid: str) -> BinaryIO | None:
 
 def _move(drafts: Path, store: Path, new: Iterable[str]) -> None:
     for oid in new:
-        target = _at(store, oid)
+        target = _locate_content(store, oid)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.rename(drafts / oid, target)
 
 
-def _at(store: Path, oid: str) -> Path:
+def _locate_content(store: Path, oid: str) -> Path:
     return store / oid[:2] / oid[2:4] / oid
 
 

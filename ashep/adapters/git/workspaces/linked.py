@@ -21,10 +21,7 @@ from ashep.adapters.git.repository import (
     size_of,
 )
 from ashep.adapters.git.tree_scan import Stat
-from ashep.adapters.git.workspaces import amend as amending
-from ashep.adapters.git.workspaces import missing_objects
-from ashep.adapters.git.workspaces import remove as removing
-from ashep.adapters.git.workspaces import seal as sealing
+from ashep.adapters.git.workspaces import amend, missing_objects, remove, seal
 from ashep.adapters.git.workspaces.salvage import save, save_commits
 from ashep.adapters.git.workspaces.seal import SealReport
 from ashep.adapters.git.workspaces.setup_steps import Inside, made_by_set_up, refuse_links, set_up
@@ -112,7 +109,7 @@ class Worktrees:
             place = await self._standing(branch, told)
             if place is not None:
                 await self._commit(await self._inside(place), branch, tip, tip != before, (run, message), told)
-            told.words += [*own, *self._repository.told()]
+            told.words += [*own, *self._repository.take_lock_notices()]
             head = await self._tip(branch)
             if before is not None and not await self._repository.contains(head, before):
                 told.saved += await save_commits(self._repository, branch, (f"{SEALED}{branch}",))
@@ -130,7 +127,7 @@ class Worktrees:
             return SealedBranch(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
 
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
-        amended = await amending.amended(self._repository, run, head, wanted)
+        amended = await amend.amended(self._repository, run, head, wanted)
         if amended.head != head:
             await self.restore(branch, amended.head)
         return amended
@@ -161,7 +158,7 @@ class Worktrees:
 
     async def stands(self, branch: str) -> bool:
         """Say whether git knows a tree of the branch here, whether its folder is there or not."""
-        return await self._found(branch) is not None
+        return await self._find_tree(branch) is not None
 
     async def knows(self, branch: str) -> bool:
         """Say whether there is such a branch, or a tree of it."""
@@ -183,7 +180,7 @@ class Worktrees:
                 await unless()
             await self._leave(branch)
             refs = (f"refs/heads/{branch}", f"{BASES}{branch}", f"{SEALED}{branch}") if forget else ()
-            place = await self._found(branch)
+            place = await self._find_tree(branch)
             if forget:
                 await self._refuse_elsewhere(branch, place)
             saved, freed = (), 0
@@ -191,7 +188,7 @@ class Worktrees:
                 known, inner = await anyio.to_thread.run_sync(made_by_set_up, place), await self._inside(place)
                 saved = await self._save(inner, branch, refs, (), known, ignored=not drop_ignored)
                 freed = await anyio.to_thread.run_sync(size_of, *place.folders)
-                await removing.take_away(self._repository, self._place, place)
+                await remove.take_away(self._repository, self._place, place)
             elif forget:
                 saved = await save_commits(repository, branch, refs)
             there = await repository.refs(*refs) if forget else {}
@@ -202,12 +199,10 @@ class Worktrees:
     async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
         async with self._repository.hold(landed.branch, self._patience):
             await self._leave(landed.branch)
-            place = await self._found(landed.branch)
+            place = await self._find_tree(landed.branch)
             await self._refuse_elsewhere(landed.branch, place)
             inner, save = await self._inside(place) if place else None, partial(self._save, ignored=True)
-            removed = await removing.retire(
-                self._repository, self._place, inner, save, landed, self._base_branch, quiet
-            )
+            removed = await remove.retire(self._repository, self._place, inner, save, landed, self._base_branch, quiet)
             await self._forget(landed.branch)
             return removed
 
@@ -223,7 +218,7 @@ class Worktrees:
         found = list[WorkspaceInfo]()
         limit = anyio.CapacityLimiter(_AT_ONCE)
 
-        async def one(place: WorkspacePaths) -> None:
+        async def describe_tree(place: WorkspacePaths) -> None:
             async with limit:
                 if not (place.broken or await anyio.Path(place.admin).is_dir()):
                     return  # somebody took it away meanwhile
@@ -235,14 +230,14 @@ class Worktrees:
                 used = datetime.fromtimestamp(next(iter(times), 0), UTC)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
                 dirty = place.broken or place.ref != ref
-                dirty = dirty or await removing.uncommitted(await self._inside(place)) is not None
+                dirty = dirty or await remove.uncommitted(await self._inside(place)) is not None
                 holds, seen = ref in merged, (landed or {}).get(head)
                 has = bool(onto and head) and not holds and await repository.has(onto or "", head, seen)
                 found.append(WorkspaceInfo(branch, str(place.path), base, head, dirty, size, used, holds, has))
 
         async with anyio.create_task_group() as group:
             for place in places:
-                group.start_soon(one, place)
+                group.start_soon(describe_tree, place)
         return tuple(sorted(found, key=lambda standing: standing.branch))
 
     # --- what differs where a tree has a git of its own ---
@@ -255,7 +250,7 @@ class Worktrees:
 
     async def _refresh(self, inner: TreeRepository, branch: str, begun: str, head: str) -> None:
         """Bring a tree that stands to be as its branch and the base are."""
-        await sealing.repair(inner.place, SealReport())
+        await seal.repair(inner.place, SealReport())
 
     async def _fill(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         """Fill the submodules of a tree; a linked one shares the settings by which git itself does so."""
@@ -269,13 +264,13 @@ class Worktrees:
         self, inner: TreeRepository, branch: str, tip: str, moved: bool, words: tuple[str, str], told: SealReport
     ) -> None:
         """Commit what is in a tree. `moved`: others gave the branch its commit `tip`; `words`: the run, its message."""
-        await sealing.seal(inner, branch, tip, *words, told)
+        await seal.seal(inner, branch, tip, *words, told)
 
     async def _set_back(
         self, inner: TreeRepository, branch: str, commit: str, mine: tuple[str, str]
     ) -> tuple[str, ...]:
         """Set a tree to a commit; everything else is saved. `mine`: the refs that will have it."""
-        return await sealing.restore(inner, branch, commit, mine)
+        return await seal.restore(inner, branch, commit, mine)
 
     async def _save(
         self,
@@ -295,9 +290,9 @@ class Worktrees:
         return [place for place in await self._repository.places() if place.path.is_relative_to(root)]
 
     async def _inside(self, place: WorkspacePaths) -> TreeRepository:
-        return await self._repository.at(place)
+        return await self._repository.open_tree(place)
 
-    async def _found(self, branch: str) -> WorkspacePaths | None:
+    async def _find_tree(self, branch: str) -> WorkspacePaths | None:
         """Give the tree of a branch as git knows it, whether its folder is there or not."""
         root, places = await anyio.to_thread.run_sync(self._place.resolve), await self._repository.places()
         paths = (root / folder_of(branch), root / branch)
@@ -327,7 +322,7 @@ class Worktrees:
             raise AshepError(f"{branch} is checked out at {where}; switch that to another branch first")
 
     async def _stands(self, branch: str) -> WorkspacePaths:
-        place = await self._found(branch)
+        place = await self._find_tree(branch)
         if place is None or not await anyio.Path(place.path).is_dir():
             raise AshepError(f"the branch {branch} has no work tree; it must be prepared first")
         return place
@@ -337,11 +332,11 @@ class Worktrees:
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
-        place = await self._found(branch)
+        place = await self._find_tree(branch)
         mark = anyio.Path(place.admin, "locked") if place is not None else None
         if place and mark and await mark.is_file() and (await mark.read_text()).strip() == "initializing":
             # git had not made it when it was killed: nobody was in it
-            await removing.take_away(self._repository, self._place, place)
+            await remove.take_away(self._repository, self._place, place)
             return None
         root = await anyio.to_thread.run_sync(self._place.resolve)
         path = anyio.Path(place.path if place else await anyio.to_thread.run_sync(path_of, root, branch))
@@ -353,7 +348,7 @@ class Worktrees:
             kept = await anyio.to_thread.run_sync(move_aside, Path(path), Path(path))
         saved = await save(await self._inside(place), branch) if place else ()  # what was staged is not gone
         if place is not None:
-            await removing.take_away(self._repository, self._place, place)
+            await remove.take_away(self._repository, self._place, place)
         if told is not None:
             told.saved += saved
             where = f"what stood in its place is in {kept}" if kept else "what was not committed there is gone with it"
@@ -372,14 +367,14 @@ class Worktrees:
         add = (*command.UNFLUSHED, "worktree", "add", "--quiet", str(path), branch)
         done = await repository.git.run(*add, cwd=(await repository.folders()).top, timeout=command.LONG)
         if done.returncode:
-            said = repository.git.said(done)
+            said = repository.git.redact_stderr(done)
             if elsewhere := _ELSEWHERE.search(said):
                 raise AshepError(
                     f"{branch} is checked out at {clean(elsewhere['path'])}; switch that to another branch, so that "
                     "the issue can be worked on in a tree of its own"
                 )
             raise await command.failed(f"worktree add {branch}", done.returncode, said, path.parent)
-        place = await self._found(branch)
+        place = await self._find_tree(branch)
         if place is None:
             raise AshepError(f"git made the tree of {branch}, and does not know it")
         return place, begun, head

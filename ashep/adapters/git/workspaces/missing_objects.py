@@ -42,7 +42,7 @@ async def fill(git: Git, commit: str) -> None:
 async def _ask(git: Git, remote: str, *words: str, timeout: float, stdin: bytes | None = None) -> None:
     try:
         done = await git.bare(*words, stdin=stdin, accepted=None, timeout=timeout)
-        stderr = git.said(done) if done.returncode else ""
+        stderr = git.redact_stderr(done) if done.returncode else ""
     except ProgramTimedOut as error:
         stderr = str(error)
     if stderr:
@@ -68,7 +68,9 @@ async def check_tree(git: Git, commit: str, unreadable: Iterable[str] = (), *, r
         words = ("rev-list", "--objects", "--no-object-names", "--no-walk", commit)
         objects, common = (await git.bare(*words, timeout=LONG)).stdout, await git.common()
         how = How(env={"GIT_DIR": str(common)}, stdin=objects, timeout=LONG, take=lambda _: None)
-        lacking = {*_ID.findall(git.said(await git.run("cat-file", "--batch", **how)))}  # some it calls missing, too
+        lacking = {
+            *_ID.findall(git.redact_stderr(await git.run("cat-file", "--batch", **how)))
+        }  # some it calls missing, too
     listed = (await git.bare("ls-tree", "-r", "-t", "-z", "--full-tree", commit)).stdout if lacking else b""
     for line in listed.split(b"\0")[:-1]:
         about, _, path = line.partition(b"\t")
@@ -94,7 +96,7 @@ async def pack_readable(git: Git, new: Iterable[str], known: Iterable[str], fold
         done = await git.bare(*words, stdin="".join(f"{name}\n" for name in left).encode(), accepted=None, timeout=LONG)
         if not done.returncode:
             return lacking
-        unreadable = {*_ID.findall(stderr := git.said(done))} & left.keys()
+        unreadable = {*_ID.findall(stderr := git.redact_stderr(done))} & left.keys()
         if not unreadable or len(lacking) > _MOST:
             raise await failed("pack-objects", done.returncode, stderr, folder)
         lacking |= unreadable

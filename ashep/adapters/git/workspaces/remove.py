@@ -117,7 +117,7 @@ async def retire(
         files = await anyio.to_thread.run_sync(tree_scan.walk, beside)
         await anyio.to_thread.run_sync(_quiet, beside, files, quiet)
         place = WorkspacePaths(beside, (await repository.folders()).common)
-        saved, kept = await salvage.save_beside(await repository.at(place), branch, files)
+        saved, kept = await salvage.save_beside(await repository.open_tree(place), branch, files)
         if lost := files.keys() - kept:
             some = clean(os.fsdecode(min(lost)))[:100]
             raise AshepError(f"{some} in {beside} cannot be saved, or is too much; move what you want to keep")
@@ -157,7 +157,10 @@ async def uncommitted(repository: TreeRepository) -> str | None:
     status = await repository.ask(*words, *await seal.not_ours(repository))
     if not (status.returncode or status.stdout):
         return None
-    return clean(status.stdout.split(b"\0")[0][3:].decode(errors="replace"))[:100] or repository.git.said(status)[:200]
+    return (
+        clean(status.stdout.split(b"\0")[0][3:].decode(errors="replace"))[:100]
+        or repository.git.redact_stderr(status)[:200]
+    )
 
 
 async def _unused(repository: TreeRepository, ref: str, quiet: timedelta) -> dict[bytes, tree_scan.Stat]:
@@ -183,7 +186,7 @@ async def _unused(repository: TreeRepository, ref: str, quiet: timedelta) -> dic
 
 def _quiet(folder: Path, files: dict[bytes, tree_scan.Stat], quiet: timedelta) -> None:
     """Raise where a folder is in use, or something in it changed a short while ago, by its file system's own clock."""
-    if mounted := filesystems.within(folder):
+    if mounted := filesystems.find_mount(folder):
         raise AshepError(f"something is mounted in it: {mounted}")
     if (found := process_table.inside(folder)) is not None:
         raise AshepError(f"process {found[0]} ({clean(found[1])}) works in {folder}")

@@ -275,7 +275,7 @@ async def _save_commits(
 ) -> None:
     """Find every commit that a tree's git folder, the branch's past, and the stash name and no other ref reaches."""
     common = (await repository.folders()).common
-    named = await anyio.to_thread.run_sync(_named, admin, common, branch)
+    named = await anyio.to_thread.run_sync(_list_ids, admin, common, branch)
     stashed = await anyio.to_thread.run_sync(_stash, admin, common, branch)
     before = [*named, *stashed, *(await repository.refs(*dropped)).values()] if dropped else [*named, *stashed]
     listed = "".join(f"{sha}\n" for sha in dict.fromkeys(before))
@@ -294,7 +294,7 @@ async def _save_commits(
         kept[f"{'stash' if tip in stashed else 'commit'}-{number}"] = tip
 
 
-def _named(admin: Path, common: Path, branch: str) -> list[str]:
+def _list_ids(admin: Path, common: Path, branch: str) -> list[str]:
     """List the ids that stand in any file of the tree's git folder (HEAD and its past, a merge, a rebase, …)."""
     found = dict[bytes, None]()
     for path, folders, files in walk(str(admin)):

@@ -61,7 +61,7 @@ async def unlock(place: WorkspacePaths, told: SealReport) -> None:
             before = (await lock.stat()).st_mtime_ns
             await anyio.sleep(_LOCK_PATIENCE)
             if await lock.exists() and (await lock.stat()).st_mtime_ns == before:
-                if await anyio.to_thread.run_sync(locks.held, Path(lock)):
+                if await anyio.to_thread.run_sync(locks.is_held, Path(lock)):
                     raise RepositoryLocked(f"{lock} is there, and a git is at work: end it, or wait", str(lock))
                 await lock.unlink()
                 told.words.append(f"a git that was killed had left {name}; it was taken away")
@@ -106,7 +106,7 @@ async def seal(repository: TreeRepository, branch: str, tip: str, run: str, mess
 async def _read_index(repository: TreeRepository, told: SealReport) -> None:
     """Make an index that git cannot read again: what was staged only is lost with it, the files are there."""
     done = await repository.ask("ls-files", "--stage", "-z")
-    if done.returncode and _BROKEN_INDEX.search(repository.git.said(done)):
+    if done.returncode and _BROKEN_INDEX.search(repository.git.redact_stderr(done)):
         kept = await anyio.to_thread.run_sync(move_aside, repository.place.path, repository.place.admin / "index")
         await repository.inside("reset", "--quiet", "--mixed")
         told.words.append(f"git could not read the tree's index; it is in {kept}, and was made anew")
@@ -197,7 +197,7 @@ async def _add(
         return
     if opened := await anyio.to_thread.run_sync(_open_up, repository.place.path):
         told.words.append(f"{_first(opened)} could not be read by their owner; they can be again")
-    waiting, words = [await _unstaged(repository, left_out)], repository.git.said(done)
+    waiting, words = [await _unstaged(repository, left_out)], repository.git.redact_stderr(done)
     for _ in range(MOST_TRIES):
         if not waiting:
             break
@@ -206,7 +206,7 @@ async def _add(
         literal = {"GIT_LITERAL_PATHSPECS": "1"}
         done = await repository.ask(*add, *listed, env=literal, stdin=b"".join(one + b"\0" for one in group))
         if done.returncode:
-            words = repository.git.said(done)
+            words = repository.git.redact_stderr(done)
         if done.returncode > 1 and len(group) > 1:  # it gave up in its midst, and has staged none of them
             waiting += [group[len(group) // 2 :], group[: len(group) // 2]]
     refused = await _unstaged(repository, left_out)

@@ -88,7 +88,7 @@ async def _copy(project: Path, git: Git, inner: TreeRepository, patterns: Iterab
     listed = await git.raw("ls-files", "-z")
     tracked = {os.fsdecode(path) for path in listed.split(b"\0")}
 
-    def found() -> list[str]:
+    def find_files() -> list[str]:
         sources = {path for pattern in patterns for path in project.glob(pattern)}
         names = {path.relative_to(project).as_posix() for source in sources for path in _files(source)}
         return sorted(
@@ -106,7 +106,7 @@ async def _copy(project: Path, git: Git, inner: TreeRepository, patterns: Iterab
                 shutil.copy2(project / name, target, follow_symlinks=False)
 
     try:
-        names = await anyio.to_thread.run_sync(found)
+        names = await anyio.to_thread.run_sync(find_files)
         prefix = folder.relative_to(inner.place.path)
         asked = {os.fsencode(prefix / name) for name in names}
         stdin = b"".join(path + b"\0" for path in asked)

@@ -97,7 +97,7 @@ class ObjectStore:
         What only the history has and nobody can read stays out; what the commit `begun` has must be there.
         """
         if new := {*wanted.values()} - {*known}:
-            await self._pack(new, await held(self._repository, known), begun)
+            await self._pack(new, await find_objects(self._repository, known), begun)
         gone = [ref for ref in there if ref not in wanted]
         changed = [(ref, sha) for ref, sha in wanted.items() if there.get(ref) != sha]
         for lines in ([f"delete {ref}" for ref in gone], [f"update {ref} {sha}" for ref, sha in changed]):
@@ -120,7 +120,7 @@ class ObjectStore:
             (self.folder / "shallow").unlink(missing_ok=True)
 
 
-async def held(repository: Repository, objects: Iterable[str]) -> set[str]:
+async def find_objects(repository: Repository, objects: Iterable[str]) -> set[str]:
     """Give those of the objects that the repository has."""
     asked = "".join(f"{one}\n" for one in objects)
     said = await repository.shared("cat-file", "--batch-check=%(objectname)", "--buffer", stdin=asked.encode())
@@ -145,7 +145,7 @@ async def packed(git: Git, env: Mapping[str, str], new: Iterable[str], known: It
     where = dict(env) or {"GIT_DIR": str(await git.common())}
     done = await git.run(*words, cwd=await git.common(), env=where, stdin=reached(new, known), take=take, timeout=LONG)
     if done.returncode:
-        raise TreeRefused(f"git cannot pack what is there: {git.said(done)[:300]}")
+        raise TreeRefused(f"git cannot pack what is there: {git.redact_stderr(done)[:300]}")
     if size > MOST_BROUGHT:
         most = f"{MOST_BROUGHT // 1024**2} MiB"
         raise TreeRefused(f"what was committed is more than {most}; take out of the commits what does not belong there")

@@ -9,8 +9,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.runners.acp import mailbox as places
-from ashep.adapters.runners.acp.mailbox import Mailbox
+from ashep.adapters.runners.acp.mailbox import MARK, Mailbox, keeper_lives
 from ashep.adapters.system import process_table
 from ashep.adapters.system.filesystems import identify_file
 from ashep.core.facts.runs import Life
@@ -37,7 +36,7 @@ class ActivityMonitor:
         self._tools = dict[str, dict[str, float]]()
         self._used = dict[str, tuple[float, int]]()
 
-    def begun(self, session: str) -> None:
+    def watch_session(self, session: str) -> None:
         """A keeper of a session was started: it is watched until that is dead. Blocks."""
         durable_io.make_folder(self._alive)
         (self._alive / session).touch()
@@ -57,9 +56,9 @@ class ActivityMonitor:
             yield Sign(None)
             while True:
                 await anyio.sleep(_LOOK)
-                seen, now = await anyio.to_thread.run_sync(self._look), anyio.current_time()
-                for session in seen.keys() | self._seen.keys():
-                    old, new = self._seen.get(session, (None, None)), seen.get(session, (None, None))
+                states, now = await anyio.to_thread.run_sync(self._look), anyio.current_time()
+                for session in states.keys() | self._seen.keys():
+                    old, new = self._seen.get(session, (None, None)), states.get(session, (None, None))
                     if old == new:
                         continue
                     self._signs[session] = now
@@ -67,27 +66,28 @@ class ActivityMonitor:
                     if urgent or now - last.get(session, -_SPACING) >= _SPACING:
                         last[session] = now
                         yield Sign(session, urgent)
-                self._seen = seen
+                self._seen = states
         finally:
             self._since = None
 
     def _look(self) -> dict[str, _Seen]:
-        found = dict[str, _Seen]()
+        states = dict[str, _Seen]()
         for session in self.alive():
-            own = Mailbox(self._sessions / session)
-            if places.lives(own.keeper()):
-                record, *asks = map(identify_file, (own.path / "record.jsonl", own.turns, own.questions))
-                found[session] = record, asks
+            mailbox = Mailbox(self._sessions / session)
+            if keeper_lives(mailbox.keeper()):
+                record, *asks = map(identify_file, (mailbox.path / "record.jsonl", mailbox.turns, mailbox.questions))
+                states[session] = record, asks
                 continue
-            with own.door() if own.path.is_dir() else nullcontext():  # another keeper may be started in this moment
-                if not places.lives(own.keeper()):
+            # another keeper may be started in this moment
+            with mailbox.door() if mailbox.path.is_dir() else nullcontext():
+                if not keeper_lives(mailbox.keeper()):
                     (self._alive / session).unlink(missing_ok=True)
-        return found
+        return states
 
-    def life(self, session: str, own: Mailbox, now: float) -> Life:
+    def life(self, session: str, mailbox: Mailbox, now: float) -> Life:
         """How alive a session is. Blocks."""
         tools = dict[str, str]()
-        for entry in own.tail(_TAIL):
+        for entry in mailbox.tail(_TAIL):
             if entry.get("k") == "tool":
                 ident = str(entry.get("id"))
                 tools.pop(ident, None)
@@ -95,19 +95,19 @@ class ActivityMonitor:
                     tools[ident] = str(entry.get("name"))
             elif entry.get("k") in ("end", "user"):
                 tools.clear()
-        known = self._tools.get(session, {})
-        self._tools[session] = {ident: known.get(ident, now) for ident in tools}
-        if tools and self._works(session, own, now):
+        earlier = self._tools.get(session, {})
+        self._tools[session] = {ident: earlier.get(ident, now) for ident in tools}
+        if tools and self._works(session, mailbox, now):
             self._signs[session] = now
         quiet = 0.0 if self._since is None else now - max(self._since, self._signs.get(session, 0.0))
         newest = next(reversed(tools), "")
         tool_for = timedelta(seconds=now - self._tools[session].get(newest, now))
         return Life(timedelta(seconds=quiet), tools.get(newest), tool_for)
 
-    def _works(self, session: str, own: Mailbox, now: float) -> bool:
+    def _works(self, session: str, mailbox: Mailbox, now: float) -> bool:
         """Whether what the agent has started used the processor since the last look; the agent itself always does."""
-        holders = process_table.holders_of(process_table.ProcessMark(places.MARK, str(own.path)))
-        first = 1 if own.things() is None else _INSIDE
+        holders = process_table.holders_of(process_table.ProcessMark(MARK, str(mailbox.path)))
+        first = 1 if mailbox.things() is None else _INSIDE
         used = 0
         for pid, _ in holders[first:]:
             with suppress(OSError, ValueError, IndexError):

@@ -40,21 +40,21 @@ class SessionCapabilities:
 
 def read_offer(answer: Mapping[str, Any]) -> SessionCapabilities:
     """Read it: as options of the configuration, or in the older form as `modes` and `models`."""
-    found = {"mode": ConfigOption(), "model": ConfigOption()}
+    options = {"mode": ConfigOption(), "model": ConfigOption()}
     for option in _dicts(answer.get("configOptions")):
         category = str(option.get("category") or option.get("id") or "")
-        if category in found and option.get("type") in ("select", None):
+        if category in options and option.get("type") in ("select", None):
             groups = _dicts(option.get("options"))
             entries = [entry for group in groups for entry in (_dicts(group.get("options")) or [group])]
             values = tuple(str(entry["value"]) for entry in entries if "value" in entry)
-            found[category] = ConfigOption(str(option.get("id", "")), values, str(option.get("currentValue") or ""))
+            options[category] = ConfigOption(str(option.get("id", "")), values, str(option.get("currentValue") or ""))
     for category, field_name, name in (("mode", "availableModes", "id"), ("model", "availableModels", "modelId")):
         state = as_object(answer.get(f"{category}s"))
-        if not found[category].values and state:
+        if not options[category].values and state:
             values = tuple(str(one[name]) for one in _dicts(state.get(field_name)) if name in one)
             current = state.get("currentModeId" if category == "mode" else "currentModelId")
-            found[category] = ConfigOption("", values, str(current or ""))
-    return SessionCapabilities(found["mode"], found["model"], found["model"].current)
+            options[category] = ConfigOption("", values, str(current or ""))
+    return SessionCapabilities(options["mode"], options["model"], options["model"].current)
 
 
 def _dicts(given: object) -> list[Mapping[str, Any]]:

@@ -92,11 +92,11 @@ class AgentProcess:
         """
         environ = {**os.environ, **mark}
         try:
-            with filter_file() if wrap is not None else nullcontext(()) as passed:
-                argv = wrap(command, passed) if wrap is not None else command
+            with filter_file() if wrap is not None else nullcontext(()) as descriptors:
+                argv = wrap(command, descriptors) if wrap is not None else command
                 process = await asyncio.create_subprocess_exec(
                     *argv, cwd=directory if wrap is None else "/", env=environ, start_new_session=True,
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=passed,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=descriptors,
                 )  # fmt: skip
         except OSError as error:
             raise AgentFailed("AgentNotStarted", f"{command[0]} in {directory}: {error.strerror}") from error
@@ -122,10 +122,10 @@ class AgentProcess:
 
     def can(self, *path: str) -> bool:
         """Whether it says that it can do something."""
-        found: object = self.about.get("agentCapabilities")
+        abilities: object = self.about.get("agentCapabilities")
         for name in path:
-            found = as_object(found).get(name)
-        return found not in (None, False)
+            abilities = as_object(abilities).get(name)
+        return abilities not in (None, False)
 
     async def start(self, method: str, params: Mapping[str, object]) -> Mapping[str, Any]:
         """Ask it something that belongs to its start. Raises AgentFailed.
@@ -169,9 +169,9 @@ class AgentProcess:
                 await self.process.wait()
             with anyio.move_on_after(0.2):
                 await self._reading
-            said = " ".join(self._stderr.split())[-1000:]
-            why = f"it ended with {self.process.returncode}{': ' if said else ''}{said}"
-            raise AgentFailed("AgentDied", why) from None
+            stderr = " ".join(self._stderr.split())[-1000:]
+            reason = f"it ended with {self.process.returncode}{': ' if stderr else ''}{stderr}"
+            raise AgentFailed("AgentDied", reason) from None
         except self._error as error:
             data = as_object(error.data)
             name = data.get("errorName") or data.get("name")

@@ -86,8 +86,8 @@ class Mailbox:
 
     def things(self) -> Path | None:
         """Where the agent of a session that is kept apart has its things; None: it runs as we do."""
-        said = (self.read("session.json") or {}).get("things")
-        return Path(str(said)) if said else None
+        folder = (self.read("session.json") or {}).get("things")
+        return Path(str(folder)) if folder else None
 
     def stands(self) -> bool:
         """Whether what the agent has kept of it is still there: it goes with the place that it was made in."""
@@ -122,30 +122,30 @@ class Mailbox:
 
     def tail(self, size: int) -> list[JsonObject]:
         """The last entries of the record, of about so many bytes; what is no entry is left out."""
-        found, left = list[JsonObject](), size
+        entries, room = list[JsonObject](), size
         for name in ("record.jsonl", "record.1.jsonl"):
             with suppress(OSError), durable_io.opened(self.path / name) as file:
                 end = file.seek(0, os.SEEK_END)
-                file.seek(max(0, end - left))
-                lines = file.read(left).split(b"\n")
-                found[:0] = [one for line in lines if (one := parse_object(line)) is not None]
-                left -= min(left, end)
-            if not left:
+                file.seek(max(0, end - room))
+                lines = file.read(room).split(b"\n")
+                entries[:0] = [one for line in lines if (one := parse_object(line)) is not None]
+                room -= min(room, end)
+            if not room:
                 break
-        return found
+        return entries
 
 
-def named(pid: int) -> str:
+def name_process(pid: int) -> str:
     """A process by its pid and start time."""
     return f"{pid}.{process_table.stat(pid)[1]}"
 
 
-def lives(keeper: str) -> bool:
+def keeper_lives(keeper: str) -> bool:
     """Whether the process of this name has not ended."""
     pid, _, started = keeper.partition(".")
     return pid.isdecimal() and started.isdecimal() and process_table.lives(int(pid), int(started))
 
 
-def age(keeper: str) -> float:
+def keeper_age(keeper: str) -> float:
     """Returns for how many seconds the process of this name has lived; 0 where it has ended."""
-    return process_table.age(int(keeper.partition(".")[0])) if lives(keeper) else 0.0
+    return process_table.age(int(keeper.partition(".")[0])) if keeper_lives(keeper) else 0.0

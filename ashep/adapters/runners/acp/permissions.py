@@ -40,12 +40,12 @@ class ToolUse:
     """A path that is not in the session's folder, if there is one."""
 
 
-def wanted(call: Mapping[str, Any], directory: Path) -> ToolUse:
+def read_tool_use(call: Mapping[str, Any], directory: Path) -> ToolUse:
     """Read the `toolCall` of a request, with all that was told of that call before."""
     kind, inputs = str(call.get("kind") or "other"), as_object(call.get("rawInput"))
-    found = [as_object(one).get("path") for one in as_list(call.get("locations"))[:MOST]]
-    found += [inputs.get(name) for name in _PATHS]
-    files = dict.fromkeys(os.path.realpath(directory / one) for one in found if isinstance(one, str) and one)
+    paths = [as_object(one).get("path") for one in as_list(call.get("locations"))[:MOST]]
+    paths += [inputs.get(name) for name in _PATHS]
+    files = dict.fromkeys(os.path.realpath(directory / one) for one in paths if isinstance(one, str) and one)
     home = os.path.realpath(directory)
     strangers = [one for one in files if not f"{one}/".startswith(f"{home}/")]
     patterns = tuple(cut(one if one in strangers else os.path.relpath(one, home)) for one in files)

@@ -18,11 +18,18 @@ from typing import Literal, TypeVar, cast
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.runners.acp import activity as signs
-from ashep.adapters.runners.acp import capabilities, sandbox
-from ashep.adapters.runners.acp import mailbox as places
+from ashep.adapters.runners.acp import activity, capabilities, sandbox
 from ashep.adapters.runners.acp.client import LONGEST_START
-from ashep.adapters.runners.acp.mailbox import LIMITS, Mailbox
+from ashep.adapters.runners.acp.mailbox import (
+    APART,
+    KEPT,
+    LIMITS,
+    MARK,
+    Mailbox,
+    keeper_age,
+    keeper_lives,
+    name_process,
+)
 from ashep.adapters.runners.foreign_json import JsonObject
 from ashep.adapters.runners.quotas import read_quota
 from ashep.adapters.sandboxes.bubblewrap import View
@@ -106,7 +113,7 @@ class AcpRunner:
         self._about: JsonObject | None = None
         self._started = False
         self._starting = anyio.Lock()
-        self._watch = signs.ActivityMonitor(folder)
+        self._watch = activity.ActivityMonitor(folder)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -131,38 +138,38 @@ class AcpRunner:
 
     def _program(self) -> list[object]:
         """What tells the agent's program from another, or another version of it."""
-        found = shutil.which(self._command[0], path=self._environ.get("PATH"))
-        if found is None:
+        program = shutil.which(self._command[0], path=self._environ.get("PATH"))
+        if program is None:
             raise RunnerUnavailable(f"{self._name}: there is no program {self._command[0]}")
-        real = Path(found).resolve()
+        real = Path(program).resolve()
         return [*self._command, str(real), real.stat().st_mtime_ns, real.stat().st_size]
 
     async def _probe(self) -> JsonObject:
         """Ask the agent; what another life of ours was told of the same program stands in a file."""
-        own = Mailbox(self._folder)
-        of = await _blocking(self._program)
-        known = await _blocking(lambda: own.read("about.json"))
-        if known is not None and known.get("of") == of:
-            return known
+        mailbox = Mailbox(self._folder)
+        program = await _blocking(self._program)
+        earlier = await _blocking(lambda: mailbox.read("about.json"))
+        if earlier is not None and earlier.get("of") == program:
+            return earlier
         argv = [*_HOST, "--probe", str(self._directory), *self._command]
         try:
             done = await programs.run(
                 argv, cwd=self._folder, env=self._environ, timeout=self._patience, patience=_KEEPERS
             )
-            found = cast("JsonObject", read_json(done.stdout))
+            answer = cast("JsonObject", read_json(done.stdout))
         except ProgramTimedOut:
             waited, self._patience = self._patience, min(self._patience * 2, LONGEST_START)
-            why = f"{self._name} did not say within {waited:g} s what it can do"
+            reason = f"{self._name} did not say within {waited:g} s what it can do"
             if waited >= LONGEST_START:
-                raise RunnerUnavailable(why) from None
-            raise ServerStarting(f"{why}; waiting up to {self._patience:g} s") from None
+                raise RunnerUnavailable(reason) from None
+            raise ServerStarting(f"{reason}; waiting up to {self._patience:g} s") from None
         except (ProgramMissing, AshepError, ValueError) as error:
             raise RunnerUnavailable(f"{self._name} does not answer: {self._redact(str(error))}") from error
-        if "error" in found:
-            kind = RunnerUnauthorized if found.get("code") == -32000 else RunnerUnavailable
-            raise kind(f"{self._name}: {self._redact(str(found['error']))}")
-        await _blocking(lambda: own.write("about.json", found | {"of": of}))
-        return found
+        if "error" in answer:
+            kind = RunnerUnauthorized if answer.get("code") == -32000 else RunnerUnavailable
+            raise kind(f"{self._name}: {self._redact(str(answer['error']))}")
+        await _blocking(lambda: mailbox.write("about.json", answer | {"of": program}))
+        return answer
 
     async def aclose(self) -> None:
         """Let go (see the port): keepers go on."""
@@ -171,25 +178,25 @@ class AcpRunner:
     async def stop_server(self) -> bool:
         """End the agents that have nothing to do, with their keepers (see the port)."""
         self._started = False
-        found = False
+        ended = False
         for session in await _blocking(self._watch.alive):
-            own = await _blocking(lambda session=session: self._of(session))
-            if own is not None and not await _blocking(lambda own=own: _is_busy(own)):
-                found = await self._end_keeper(own) or found
-        return found
+            mailbox = await _blocking(lambda session=session: self._find_mailbox(session))
+            if mailbox is not None and not await _blocking(lambda mailbox=mailbox: _is_busy(mailbox)):
+                ended = await self._end_keeper(mailbox) or ended
+        return ended
 
-    async def _end_keeper(self, own: Mailbox) -> bool:
-        keeper = await _blocking(own.keeper)
-        lived = await _blocking(lambda: places.lives(keeper))
+    async def _end_keeper(self, mailbox: Mailbox) -> bool:
+        keeper = await _blocking(mailbox.keeper)
+        lived = await _blocking(lambda: keeper_lives(keeper))
         if lived:
             pid, started = map(int, keeper.split("."))
             with suppress(ProcessLookupError):
                 os.kill(pid, 15)
             with anyio.move_on_after(_KEEPERS):
-                while await _blocking(lambda: places.lives(keeper)):
+                while await _blocking(lambda: keeper_lives(keeper)):
                     await anyio.sleep(_POLL)
             await process_table.kill(pid, started, RunnerUnavailable)
-        await process_table.end(process_table.ProcessMark(places.MARK, str(own.path)), RunnerUnavailable)
+        await process_table.end(process_table.ProcessMark(MARK, str(mailbox.path)), RunnerUnavailable)
         return lived
 
     # --- what there is --------------------------------------------------------------------------------------------
@@ -201,7 +208,7 @@ class AcpRunner:
 
     async def catalog(self) -> Catalog:
         """Say what the agent offers (see the port): its modes are the agents that can be chosen."""
-        about = self._told()
+        about = self._require_started()
         modes = (*cast("list[str]", about.get("modes", [])), *self._modes.values())
         given = tuple(capabilities.model_named(one, self._name) for one in cast("list[str]", about.get("models", [])))
         current = str(about.get("model") or "")
@@ -215,9 +222,9 @@ class AcpRunner:
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session for a run (see the port): one of the same key and folder is the same."""
         session, directory = await self._run_blocking(lambda: self._ident(request.key, request.directory))
-        own = Mailbox(self._folder / "sessions" / session)
-        things = await self._quarters.folder(request, own.path / places.APART) if self._quarters is not None else None
-        asked = {
+        mailbox = Mailbox(self._folder / "sessions" / session)
+        things = await self._quarters.folder(request, mailbox.path / APART) if self._quarters is not None else None
+        options = {
             "key": request.key, "title": request.title, "access": request.access, "directory": directory,
             "permissions": [one.model_dump(mode="json") for one in request.permissions], "command": self._command,
             "modes": self._modes, "idle": self._idle.total_seconds(), "agent": request.agent, "start": self._start,
@@ -226,10 +233,10 @@ class AcpRunner:
         }  # fmt: skip
 
         def make() -> None:
-            own.make()
-            if own.read("session.json") is None:
-                own.write("session.json", asked)
-            own.stand()
+            mailbox.make()
+            if mailbox.read("session.json") is None:
+                mailbox.write("session.json", options)
+            mailbox.stand()
 
         await _blocking(make)
         return session
@@ -243,12 +250,12 @@ class AcpRunner:
         return session if await self.has_session(session) else None
 
     async def has_session(self, session: str) -> bool:
-        own = await self._run_blocking(lambda: self._of(session))
-        return own is not None and await _blocking(own.stands)
+        mailbox = await self._run_blocking(lambda: self._find_mailbox(session))
+        return mailbox is not None and await _blocking(mailbox.stands)
 
-    def _of(self, session: str) -> Mailbox | None:
-        own = Mailbox(self._folder / "sessions" / session) if _SESSION.fullmatch(session) else None
-        return own if own is not None and (own.path / "session.json").exists() else None
+    def _find_mailbox(self, session: str) -> Mailbox | None:
+        mailbox = Mailbox(self._folder / "sessions" / session) if _SESSION.fullmatch(session) else None
+        return mailbox if mailbox is not None and (mailbox.path / "session.json").exists() else None
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
@@ -256,10 +263,10 @@ class AcpRunner:
         """The ids of a session's user messages (see the port), as far as they are known."""
 
         def look() -> tuple[str, ...]:
-            own = self._of(session)
-            if own is None:
+            mailbox = self._find_mailbox(session)
+            if mailbox is None:
                 return ()
-            turns = {name.removesuffix(".json"): own.read(f"turns/{name}") or {} for name in own.names("turns")}
+            turns = {name.removesuffix(".json"): mailbox.read(f"turns/{name}") or {} for name in mailbox.names("turns")}
             people = [str(one) for turn in turns.values() for one in turn.get("people", [])]
             return (*turns, *people)
 
@@ -269,72 +276,74 @@ class AcpRunner:
         """Deliver a prompt (see the port): one that was begun is not begun again, unless its keeper is dead."""
         if not _NAME.fullmatch(prompt.message_id):
             raise RunnerRefused(f"{prompt.message_id[:200]!r} can be no message's id")
-        own = await self._run_blocking(lambda: self._of(prompt.session))
-        if own is None:
+        mailbox = await self._run_blocking(lambda: self._find_mailbox(prompt.session))
+        if mailbox is None:
             raise RunnerRefused(f"there is no session {prompt.session[:200]}")
-        asked, profile = await _blocking(lambda: own.read("session.json")) or {}, None
-        if asked.get("things"):
+        options, profile = await _blocking(lambda: mailbox.read("session.json")) or {}, None
+        if options.get("things"):
             if self._quarters is None:
                 raise RunnerUnavailable(GONE)
-            profile = await self._quarters.profile(Path(asked["things"]), asked["directory"], asked.get("sandbox"))
-        return await _blocking(lambda: self._send(own, prompt, profile))
+            things, directory = Path(options["things"]), options["directory"]
+            profile = await self._quarters.profile(things, directory, options.get("sandbox"))
+        return await _blocking(lambda: self._send(mailbox, prompt, profile))
 
-    def _send(self, own: Mailbox, prompt: Prompt, profile: SandboxProfile | None) -> str:
+    def _send(self, mailbox: Mailbox, prompt: Prompt, profile: SandboxProfile | None) -> str:
         message = prompt.message_id
-        with own.door():
-            turn, keeper = own.read(f"turns/{message}.json"), own.keeper()
+        with mailbox.door():
+            turn, keeper = mailbox.read(f"turns/{message}.json"), mailbox.keeper()
             if turn is not None and (
-                turn.get("state") in ("ended", "unstarted") or places.lives(str(turn.get("keeper")))
+                turn.get("state") in ("ended", "unstarted") or keeper_lives(str(turn.get("keeper")))
             ):
                 return str(turn.get("keeper"))
-            asked = own.read("session.json") or {}
-            model = [prompt.model.provider, prompt.model.model] if prompt.model else asked.get("model")
-            what = {"text": prompt.text, "agent": prompt.agent or asked.get("agent"), "model": model}
-            known = own.read(f"in/prompt.{message}.json")
-            if (things := own.things()) is not None and profile is not None:
-                sandbox.note(own, things, profile)
-            if known is None:
-                own.write(f"in/prompt.{message}.json", what)
-            return keeper if places.lives(keeper) else self._start_keeper(prompt.session, own, profile)
+            options = mailbox.read("session.json") or {}
+            model = [prompt.model.provider, prompt.model.model] if prompt.model else options.get("model")
+            order = {"text": prompt.text, "agent": prompt.agent or options.get("agent"), "model": model}
+            earlier = mailbox.read(f"in/prompt.{message}.json")
+            if (things := mailbox.things()) is not None and profile is not None:
+                sandbox.note(mailbox, things, profile)
+            if earlier is None:
+                mailbox.write(f"in/prompt.{message}.json", order)
+            return keeper if keeper_lives(keeper) else self._start_keeper(prompt.session, mailbox, profile)
 
-    def _start_keeper(self, session: str, own: Mailbox, profile: SandboxProfile | None) -> str:
-        given = self._environ if profile is None else profile.given(self._environ)
-        environ = {name: value for name, value in given.items() if name != places.MARK} | {places.KEPT: str(own.path)}
+    def _start_keeper(self, session: str, mailbox: Mailbox, profile: SandboxProfile | None) -> str:
+        variables = self._environ if profile is None else profile.make_environment(self._environ)
+        environ = {name: value for name, value in variables.items() if name != MARK} | {KEPT: str(mailbox.path)}
         try:
-            process, _ = start(None, View(own.path, ()), [*_HOST, str(own.path)], environ, _NO_FILES)
+            process, _ = start(None, View(mailbox.path, ()), [*_HOST, str(mailbox.path)], environ, _NO_FILES)
         except OSError as error:
             raise RunnerUnavailable(f"{self._name}: no keeper can be started: {error.strerror}") from error
-        keeper = places.named(process.pid)
-        own.write("keeper.json", {"keeper": keeper})
-        self._watch.begun(session)
+        keeper = name_process(process.pid)
+        mailbox.write("keeper.json", {"keeper": keeper})
+        self._watch.watch_session(session)
         return keeper
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         turn = await self._run_blocking(lambda: self._read_turn(session, message_id, ours))
-        limits = await _blocking(lambda: own.read(LIMITS) if (own := self._of(session)) is not None else None)
+        mailbox = await _blocking(lambda: self._find_mailbox(session))
+        limits = await _blocking(lambda: mailbox.read(LIMITS)) if mailbox is not None else None
         quota = read_quota(limits, turn.provider or self._name, "") if limits is not None else None
         return replace(turn, quota=quota)
 
     def _read_turn(self, session: str, message: str, ours: frozenset[str]) -> Turn:
-        own = self._of(session)
-        if own is None or not _NAME.fullmatch(message):
+        mailbox = self._find_mailbox(session)
+        if mailbox is None or not _NAME.fullmatch(message):
             return Turn("missing", "")
-        turn = own.read(f"turns/{message}.json")
+        turn = mailbox.read(f"turns/{message}.json")
         if turn is not None and turn.get("state") not in ("ended", "unstarted"):
-            if places.lives(keeper := str(turn.get("keeper"))):
+            if keeper_lives(keeper := str(turn.get("keeper"))):
                 is_sent, starting = turn.get("state") == "sent", not turn.get("ready")
                 return Turn("running", keeper) if is_sent else Turn("stored", keeper, starting=starting)
-            turn = own.read(f"turns/{message}.json") or turn  # it may have ended meanwhile, and its keeper with it
+            turn = mailbox.read(f"turns/{message}.json") or turn  # it may have ended meanwhile, and its keeper with it
         if turn is not None and turn.get("state") == "ended":
             return self._finished(turn, ours)
         if turn is not None and turn.get("state") == "unstarted":
             return Turn("stored", str(turn.get("keeper")), not_started=self._redact(str(turn.get("error"))))
-        keeper = own.keeper()
-        if (own.inbox / f"prompt.{message}.json").exists():
-            young = places.age(keeper) < self._start  # it may not have come to its inbox yet
-            return Turn("stored", keeper, starting=young) if places.lives(keeper) else Turn("missing", _dead(keeper))
+        keeper = mailbox.keeper()
+        if (mailbox.inbox / f"prompt.{message}.json").exists():
+            young = keeper_age(keeper) < self._start  # it may not have come to its inbox yet
+            return Turn("stored", keeper, starting=young) if keeper_lives(keeper) else Turn("missing", _dead(keeper))
         if turn is None:  # or it was taken in this moment
-            turn = own.read(f"turns/{message}.json")
+            turn = mailbox.read(f"turns/{message}.json")
             return Turn("missing", "") if turn is None else Turn("stored", str(turn.get("keeper")))
         people = self._people(turn, ours)
         return Turn(
@@ -369,48 +378,50 @@ class AcpRunner:
         return tuple(str(one) for one in turn.get("people", []) if one not in ours)
 
     async def life(self, session: str) -> Life:
-        own, now = await self._run_blocking(lambda: self._of(session)), anyio.current_time()
-        return Life(timedelta()) if own is None else await _blocking(lambda: self._watch.life(session, own, now))
+        mailbox, now = await self._run_blocking(lambda: self._find_mailbox(session)), anyio.current_time()
+        if mailbox is None:
+            return Life(timedelta())
+        return await _blocking(lambda: self._watch.life(session, mailbox, now))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         def look() -> frozenset[str]:
-            found = {session: self._of(session) for session in sessions}
-            return frozenset(one for one, own in found.items() if own is not None and _is_busy(own))
+            mailboxes = {session: self._find_mailbox(session) for session in sessions}
+            return frozenset(one for one, mailbox in mailboxes.items() if mailbox is not None and _is_busy(mailbox))
 
         return await self._run_blocking(look)
 
     async def abort(self, session: str) -> None:
-        own = await self._run_blocking(lambda: self._of(session))
-        if own is None:
+        mailbox = await self._run_blocking(lambda: self._find_mailbox(session))
+        if mailbox is None:
             return
-        open_ = await _blocking(lambda: _cancel(own))
+        open_ = await _blocking(lambda: _cancel(mailbox))
         deadline = anyio.current_time() + _ABORT
         while anyio.current_time() < deadline:
-            if not await _blocking(lambda: _is_busy(own)):
+            if not await _blocking(lambda: _is_busy(mailbox)):
                 break
             await anyio.sleep(_POLL)
         else:
-            await self._end_keeper(own)
-            await _blocking(lambda: [_close(own, one) for one in open_])
+            await self._end_keeper(mailbox)
+            await _blocking(lambda: [_close(mailbox, one) for one in open_])
         # what a dead one left might still work, and in a sandbox what was started there, whatever mark it has
-        if await _blocking(lambda: own.things() is not None or not places.lives(own.keeper())):
-            await self._end_keeper(own)
+        if await _blocking(lambda: mailbox.things() is not None or not keeper_lives(mailbox.keeper())):
+            await self._end_keeper(mailbox)
 
     async def transcript(self, session: str, limit: int) -> str:
-        self._told()
+        self._require_started()
         if limit <= 0:
             return ""
 
         def look() -> str:
-            own = self._of(session)
-            said = list[tuple[str, list[str]]]()
-            for entry in own.tail(limit * 8 + 65536) if own is not None else ():
-                who = {"user": "user", "agent": "assistant"}.get(str(entry.get("k")))
-                if who is not None:
-                    if not said or said[-1][0] != who or who == "user":
-                        said.append((who, []))
-                    said[-1][1].append(str(entry.get("x", "")))
-            return "\n".join(f"{who}:\n{''.join(words)}\n" for who, words in said)
+            mailbox = self._find_mailbox(session)
+            passages = list[tuple[str, list[str]]]()
+            for entry in mailbox.tail(limit * 8 + 65536) if mailbox is not None else ():
+                role = {"user": "user", "agent": "assistant"}.get(str(entry.get("k")))
+                if role is not None:
+                    if not passages or passages[-1][0] != role or role == "user":
+                        passages.append((role, []))
+                    passages[-1][1].append(str(entry.get("x", "")))
+            return "\n".join(f"{who}:\n{''.join(words)}\n" for who, words in passages)
 
         return self._redact(await _blocking(look))[-limit:]
 
@@ -418,17 +429,17 @@ class AcpRunner:
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         def look() -> tuple[Request, ...]:
-            found = list[Request]()
+            open_requests = list[Request]()
             for session in sessions:
-                own = self._of(session)
-                for name in own.names("questions") if own is not None else ():
-                    asked = own.read(f"questions/{name}") if own is not None else None
-                    if asked is not None and places.lives(str(asked.get("keeper"))):
-                        ident, tool = name.removesuffix(".json"), str(asked.get("tool", ""))
-                        patterns = tuple(self._redact(str(one)) for one in asked.get("patterns", []))
-                        detail = self._redact(str(asked.get("detail", "")))
-                        found.append(Request(ident, session, "permission", tool, patterns, detail))
-            return tuple(found)
+                mailbox = self._find_mailbox(session)
+                for name in mailbox.names("questions") if mailbox is not None else ():
+                    question = mailbox.read(f"questions/{name}") if mailbox is not None else None
+                    if question is not None and keeper_lives(str(question.get("keeper"))):
+                        ident, tool = name.removesuffix(".json"), str(question.get("tool", ""))
+                        patterns = tuple(self._redact(str(one)) for one in question.get("patterns", []))
+                        detail = self._redact(str(question.get("detail", "")))
+                        open_requests.append(Request(ident, session, "permission", tool, patterns, detail))
+            return tuple(open_requests)
 
         return await self._run_blocking(look)
 
@@ -438,12 +449,14 @@ class AcpRunner:
         """Answer a request (see the port); why something was denied is told to the agent where that stops at it."""
 
         def answer() -> bool:
-            own = self._of(session)
-            asked = own.read(f"questions/{request}.json") if own is not None and _NAME.fullmatch(request) else None
-            if own is None or asked is None or not places.lives(str(asked.get("keeper"))):
+            mailbox = self._find_mailbox(session)
+            if mailbox is None or not _NAME.fullmatch(request):
                 return False
-            given = {"verdict": "allow" if verdict == "allow" else "deny", "message": message}
-            return own.first(f"in/answer.{request}.json", given)
+            question = mailbox.read(f"questions/{request}.json")
+            if question is None or not keeper_lives(str(question.get("keeper"))):
+                return False
+            reply = {"verdict": "allow" if verdict == "allow" else "deny", "message": message}
+            return mailbox.first(f"in/answer.{request}.json", reply)
 
         return await self._run_blocking(answer)
 
@@ -452,13 +465,13 @@ class AcpRunner:
     def signs(self) -> AsyncIterator[Sign]:
         return self._watch.listen()
 
-    def _told(self) -> JsonObject:
+    def _require_started(self) -> JsonObject:
         if not self._started or self._about is None:
             raise RunnerUnavailable(f"{self._name} was not started")
         return self._about
 
     async def _run_blocking(self, call: Callable[[], T]) -> T:
-        self._told()
+        self._require_started()
         return await _blocking(call)
 
     def _redact(self, text: str) -> str:
@@ -476,31 +489,32 @@ def _dead(keeper: str) -> str:
     return f"{keeper.removesuffix(' left')} ended" if keeper else ""
 
 
-def _is_busy(own: Mailbox) -> bool:
-    at_work = (own.path / "now").exists() or any(name.startswith("prompt.") for name in own.names("in"))
-    return at_work and places.lives(own.keeper())
+def _is_busy(mailbox: Mailbox) -> bool:
+    at_work = (mailbox.path / "now").exists() or any(name.startswith("prompt.") for name in mailbox.names("in"))
+    return at_work and keeper_lives(mailbox.keeper())
 
 
-def _cancel(own: Mailbox) -> list[str]:
+def _cancel(mailbox: Mailbox) -> list[str]:
     """Ask the keeper to stop what is open; gives what that is."""
-    with own.door():
+    with mailbox.door():
         waiting = [
-            name.removeprefix("prompt.").removesuffix(".json") for name in own.names("in") if name[:7] == "prompt."
+            name.removeprefix("prompt.").removesuffix(".json") for name in mailbox.names("in") if name[:7] == "prompt."
         ]
         for message in waiting:  # not begun, and not to begin
-            _close(own, message)
-            own.remove(f"in/prompt.{message}.json")
-        now = own.read("now")
-        open_ = [str(now["message"])] if now is not None and "message" in now and places.lives(own.keeper()) else []
+            _close(mailbox, message)
+            mailbox.remove(f"in/prompt.{message}.json")
+        current = mailbox.read("now")
+        is_open = current is not None and "message" in current and keeper_lives(mailbox.keeper())
+        open_ = [str(current["message"])] if current is not None and is_open else []
         for message in open_:
-            own.write(f"in/cancel.{message}", {})
+            mailbox.write(f"in/cancel.{message}", {})
     return [*waiting, *open_]
 
 
-def _close(own: Mailbox, message: str) -> None:
-    turn = own.read(f"turns/{message}.json") or {}
+def _close(mailbox: Mailbox, message: str) -> None:
+    turn = mailbox.read(f"turns/{message}.json") or {}
     if turn.get("state") != "ended":
-        own.write(f"turns/{message}.json", turn | {"state": "ended", "error": STOPPED, "keeper": own.keeper()})
+        mailbox.write(f"turns/{message}.json", turn | {"state": "ended", "error": STOPPED, "keeper": mailbox.keeper()})
 
 
 def _time_of(text: object) -> datetime | None:
@@ -509,10 +523,10 @@ def _time_of(text: object) -> datetime | None:
     return None
 
 
-def _refusal(error: str | None, told: str) -> Refusal | None:
+def _refusal(error: str | None, word: str) -> Refusal | None:
     if error is None or error.startswith("MessageAborted"):
         return None
-    why = error.partition(": ")[2] or error
-    if told == "unauthorized":
-        return Refusal("unauthorized", why)
-    return next((Refusal(kind, why) for kind, words in _WORDS if words.search(error)), None)
+    reason = error.partition(": ")[2] or error
+    if word == "unauthorized":
+        return Refusal("unauthorized", reason)
+    return next((Refusal(kind, reason) for kind, words in _WORDS if words.search(error)), None)

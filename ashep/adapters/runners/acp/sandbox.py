@@ -21,21 +21,21 @@ _FILE = "sandbox.json"
 _VIEW = TypeAdapter(View)
 
 
-def note(own: Mailbox, things: Path, profile: SandboxProfile) -> None:
+def note(mailbox: Mailbox, things: Path, profile: SandboxProfile) -> None:
     """Write down how the agent is started, and that it works where it does. Blocks."""
     assert profile.sandbox is not None
     # who judges is told of its ground, and starts elsewhere: `npx` would take a candidate's program for the agent
-    at = Path("/tmp") if things.is_relative_to(own.path) else profile.view.at
-    program, view = profile.sandbox, _VIEW.dump_python(replace(profile.view, at=at, lasting=False), mode="json")
-    own.write(_FILE, {"program": str(program.program), "disables": program.disables, "view": view})
-    registered_processes.note(things, process_table.ProcessMark(KEPT, str(own.path)), None)
+    directory = Path("/tmp") if things.is_relative_to(mailbox.path) else profile.view.at
+    program, view = profile.sandbox, _VIEW.dump_python(replace(profile.view, at=directory, lasting=False), mode="json")
+    mailbox.write(_FILE, {"program": str(program.program), "disables": program.disables, "view": view})
+    registered_processes.note(things, process_table.ProcessMark(KEPT, str(mailbox.path)), None)
 
 
-def wrapped(own: Mailbox) -> Wrap | None:
+def wrapped(mailbox: Mailbox) -> Wrap | None:
     """Give what wraps the agent's command line; None: it runs as we do. Blocks. Raises Unfit."""
-    if own.things() is None:
+    if mailbox.things() is None:
         return None
-    if (known := own.read(_FILE)) is None:
+    if (content := mailbox.read(_FILE)) is None:
         raise CapabilityMissing(f"SandboxLost: there is no {_FILE}")
-    sandbox = Bubblewrap(Path(known["program"]), disables=known["disables"])
-    return partial(sandbox.wrap, _VIEW.validate_python(known["view"]))
+    sandbox = Bubblewrap(Path(content["program"]), disables=content["disables"])
+    return partial(sandbox.wrap, _VIEW.validate_python(content["view"]))

@@ -57,11 +57,11 @@ class SessionHistory:
     def hear(self, update: Mapping[str, Any]) -> None:
         """Take in an update."""
         kind = str(update.get("sessionUpdate"))
-        who = {"user_message_chunk": "user", "agent_message_chunk": "agent"}.get(kind)
-        if who is not None:
+        role = {"user_message_chunk": "user", "agent_message_chunk": "agent"}.get(kind)
+        if role is not None:
             ident, last = str(update.get("messageId") or ""), self._entries[-1] if self._entries else None
-            if last is None or last.who != who or last.id != ident:
-                last = _Entry(who, ident)
+            if last is None or last.who != role or last.id != ident:
+                last = _Entry(role, ident)
                 self._entries.append(last)
             last.text = (last.text + words_of(update))[-_LONGEST:]
         elif kind in ("tool_call", "tool_call_update"):

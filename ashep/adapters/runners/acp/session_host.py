@@ -36,7 +36,7 @@ from ashep.adapters.runners.acp.client import (
     UnknownMethod,
     end_left,
 )
-from ashep.adapters.runners.acp.mailbox import LIMITS, MARK, Mailbox, named
+from ashep.adapters.runners.acp.mailbox import LIMITS, MARK, Mailbox, name_process
 from ashep.adapters.runners.acp.sandbox import wrapped
 from ashep.adapters.runners.acp.session_history import SessionHistory, keyed, words_of
 from ashep.adapters.runners.foreign_json import JsonObject, as_list, as_object
@@ -74,7 +74,7 @@ class SessionHost:
     """Keeps one session."""
 
     def __init__(self, folder: Mailbox) -> None:
-        self._folder, self._me = folder, named(os.getpid())
+        self._folder, self._me = folder, name_process(os.getpid())
         self._session = folder.read("session.json") or {}
         self._directory = Path(str(self._session.get("directory")))
         self._access: Literal["read", "write"] = "write" if self._session.get("access") == "write" else "read"
@@ -361,7 +361,7 @@ class SessionHost:
         call = self._calls.setdefault(ident, {})
         call |= {name: told[name] for name in ("kind", "title", "rawInput", "locations", "status") if told.get(name)}
         kind, status = str(call.get("kind") or "other"), str(call.get("status") or "")
-        title = permissions.wanted(call, self._directory).tool
+        title = permissions.read_tool_use(call, self._directory).tool
         self._note({"k": "tool", "id": ident[:100], "name": title, "status": status})
         if (
             self._access == "read"
@@ -386,7 +386,7 @@ class SessionHost:
             known = self._calls.get(str(call.get("toolCallId")), {})
             given = {name: value for name, value in call.items() if value}
             merged = {**known, **given}
-            asks = permissions.wanted(merged, self._directory)
+            asks = permissions.read_tool_use(merged, self._directory)
             said = await self._leave_for(asks)
             if said == "allow":
                 self._allowed |= {str(call.get("toolCallId")), *((asks.patterns) if asks.tool == "edit" else ())}
@@ -394,7 +394,7 @@ class SessionHost:
         if method == "fs/write_text_file" and self._folder.things() is None:  # else nothing is done out here for it
             path, content = str(params.get("path", "")), str(params.get("content", ""))
             call = {"kind": "edit", "title": "edit", "rawInput": {"path": path}}
-            asks = permissions.wanted(call, self._directory)  # what leave was given for is not asked once more
+            asks = permissions.read_tool_use(call, self._directory)  # what leave was given for is not asked once more
             if not self._allowed.issuperset(asks.patterns) and await self._leave_for(asks) != "allow":
                 raise ValueError(f"{path} must not be written")
             _write(self._directory, path, content)
@@ -430,11 +430,11 @@ class SessionHost:
         return str(given.get("verdict", "deny")), str(given.get("message") or "it was denied")
 
 
-def _chosen(options: object, said: str) -> JsonObject:
+def _chosen(options: object, verdict: str) -> JsonObject:
     """The option that says so once; where there is none, none is chosen."""
-    wanted = {"allow": "allow_once", "deny": "reject_once"}.get(said)
+    option_kind = {"allow": "allow_once", "deny": "reject_once"}.get(verdict)
     for one in map(as_object, as_list(options)):
-        if wanted is not None and one.get("kind") == wanted:
+        if option_kind is not None and one.get("kind") == option_kind:
             return {"outcome": "selected", "optionId": one.get("optionId")}
     return {"outcome": "cancelled"}
 
@@ -488,10 +488,10 @@ def main(arguments: Sequence[str]) -> int:
         anyio.run(_keep, Path(arguments[0]))
         return 0
     try:
-        found = anyio.run(probe, Path(arguments[1]), arguments[2:])
+        about = anyio.run(probe, Path(arguments[1]), arguments[2:])
     except AgentFailed as error:
-        found = {"error": str(error), "code": error.code}
-    sys.stdout.write(json.dumps(found))
+        about = {"error": str(error), "code": error.code}
+    sys.stdout.write(json.dumps(about))
     return 0
 
 

@@ -35,14 +35,14 @@ class AgentDefinition:
     """The model that it is tied to."""
 
 
-def named(config: Path) -> tuple[str, ...]:
+def list_names(config: Path) -> tuple[str, ...]:
     """The user's own, by name. Blocks."""
-    return tuple(name for name, _ in _own(config))
+    return tuple(name for name, _ in _read_own_agents(config))
 
 
 def listed(config: Path, base: Mapping[str, str]) -> tuple[AgentDefinition, ...]:
     """The user's own and those of the base, each once: what the base says of a name counts. Blocks."""
-    heads = dict(_own(config)) | {name: _split(text[:_BIGGEST])[0] for name, text in sorted(base.items())}
+    heads = dict(_read_own_agents(config)) | {name: _split(text[:_BIGGEST])[0] for name, text in sorted(base.items())}
     return tuple(_listed(name, head) for name, head in heads.items())
 
 
@@ -54,19 +54,19 @@ def _listed(name: str, head: Mapping[str, Any]) -> AgentDefinition:
     )
 
 
-def _words(given: object) -> frozenset[str]:
-    words = given.split(",") if isinstance(given, str) else as_list(given)
+def _words(value: object) -> frozenset[str]:
+    words = value.split(",") if isinstance(value, str) else as_list(value)
     return frozenset(str(one).strip() for one in words)
 
 
-def _own(config: Path) -> list[tuple[str, dict[str, Any]]]:
-    found = list[tuple[str, dict[str, Any]]]()
+def _read_own_agents(config: Path) -> list[tuple[str, dict[str, Any]]]:
+    heads = list[tuple[str, dict[str, Any]]]()
     with suppress(OSError):
         for file in sorted((config / "agents").glob("*.md")):
             with suppress(OSError, ValueError), file.open(encoding="utf-8") as opened:
                 head, _ = _split(opened.read(_BIGGEST))
-                found.append((str(head.get("name") or file.stem), head))
-    return found
+                heads.append((str(head.get("name") or file.stem), head))
+    return heads
 
 
 def definition(name: str, base: Mapping[str, str]) -> str | None:
@@ -81,11 +81,11 @@ def definition(name: str, base: Mapping[str, str]) -> str | None:
     return json.dumps({name: {"description": name, **known, "prompt": prompt}}, default=str)
 
 
-def _split(said: str) -> tuple[dict[str, Any], str]:
-    first, mark, rest = said.partition("---\n")
+def _split(document: str) -> tuple[dict[str, Any], str]:
+    first, mark, rest = document.partition("---\n")
     head, end, body = rest.partition("\n---")
     if first.strip() or not mark or not end:
-        return {}, said.strip()
+        return {}, document.strip()
     with suppress(yaml.YAMLError):
         return as_object(yaml.safe_load(head)), body.lstrip("-").strip()
     return {}, body.lstrip("-").strip()

@@ -76,17 +76,17 @@ def ask(here: str, name: str, what: dict[str, object], seconds: float) -> dict[s
         if os.path.exists(answered):
             with open(answered) as file:
                 said = json.load(file)
-            gone(asked)
+            delete_question(asked)
             return said
         time.sleep(_LOOK)  # it is a process of its own, with nothing else to do
-    gone(asked)
+    delete_question(asked)
     return {"verdict": "deny", "message": "nobody answered in time; go on without it"}
 
 
-def gone(asked: str) -> None:
+def delete_question(file: str) -> None:
     """Take a question away; another one of us, who asked the same, may have done so."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(asked)
+        os.unlink(file)
 
 
 def decide(here: str, given: dict[str, Any]) -> dict[str, object] | None:

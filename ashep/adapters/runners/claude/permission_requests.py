@@ -28,8 +28,8 @@ def names(attempt: Attempt) -> list[str]:
     with suppress(OSError):
         with os.scandir(attempt.folder / "asks") as entries:
             listed = [one.name for one in islice(entries, _LOOKED_AT)]
-        asked = sorted(filter(_NAME.fullmatch, listed))[:MOST]
-        return [one for one in asked if not (attempt.folder / "answers" / one).exists()]
+        idents = sorted(filter(_NAME.fullmatch, listed))[:MOST]
+        return [one for one in idents if not (attempt.folder / "answers" / one).exists()]
     return []
 
 
@@ -38,8 +38,8 @@ def open_in(attempt: Attempt, redaction: Redaction) -> Iterator[Request]:
     for name in names(attempt):
         event = _read(attempt, name, redaction)
         if event is not None and text(event, "kind") == "question":
-            asked = tuple(map(_asked, parts(event, "questions")[:MOST]))
-            yield Request(name, attempt.session, "question", asks=asked)
+            questions = tuple(map(_read_question, parts(event, "questions")[:MOST]))
+            yield Request(name, attempt.session, "question", asks=questions)
         elif event is not None:
             patterns = tuple(cut(string) for string in strings(event, "patterns")[:MOST])
             tool, detail = cut(text(event, "tool")), cut(text(event, "detail"))
@@ -54,11 +54,11 @@ def answer(attempt: Attempt, name: str, kind: RequestKind, verdict: Verdict, ans
         or text(event, "kind") != kind
     ):
         return False
-    said: Event = {"verdict": "deny" if kind == "permission" and verdict != "allow" else "allow", "message": message}
+    reply: Event = {"verdict": "deny" if kind == "permission" and verdict != "allow" else "allow", "message": message}
     if kind == "question":
         questions = [text(one, "question") for one in parts(event, "questions")]
-        said["answers"] = {one: ", ".join(given) for one, given in zip(questions, answers, strict=False)}
-    durable_io.replace(attempt.folder / "answers" / name, json.dumps(said).encode())
+        reply["answers"] = {one: ", ".join(chosen) for one, chosen in zip(questions, answers, strict=False)}
+    durable_io.replace(attempt.folder / "answers" / name, json.dumps(reply).encode())
     return True
 
 
@@ -68,6 +68,6 @@ def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:
     return None
 
 
-def _asked(question: Event) -> Asked:
+def _read_question(question: Event) -> Asked:
     options = tuple(cut(text(part, "label")) for part in parts(question, "options")[:MOST])
     return Asked(cut(text(question, "question")), options, question.get("multiSelect") is True)

@@ -55,10 +55,10 @@ _OWN = {
 }
 
 
-def environment(given: Mapping[str, str], config: Path, attempt: Attempt, secret: str) -> dict[str, str]:
+def environment(variables: Mapping[str, str], config: Path, attempt: Attempt, secret: str) -> dict[str, str]:
     """The environment of an attempt's process."""
-    kept = {name: value for name, value in given.items() if name not in _OTHERS}
-    return kept | _OWN | {"CLAUDE_CONFIG_DIR": str(config), TURN: attempt.name, SECRET: secret}
+    inherited = {name: value for name, value in variables.items() if name not in _OTHERS}
+    return inherited | _OWN | {"CLAUDE_CONFIG_DIR": str(config), TURN: attempt.name, SECRET: secret}
 
 
 def begin(
@@ -94,9 +94,9 @@ def begin(
         raise RunnerUnavailable(f"{argv[0]} cannot be started: {error}") from error
     pid = first or started.pid
     process_table.restrain(pid, 0)
-    known = Process(pid=pid, started=process_table.stat(pid)[1])
-    record(attempt, known)
-    return known
+    process = Process(pid=pid, started=process_table.stat(pid)[1])
+    record(attempt, process)
+    return process
 
 
 def _private(file: Path) -> IO[bytes]:
@@ -108,16 +108,16 @@ def record(attempt: Attempt, process: Process) -> None:
     durable_io.replace(attempt.folder / "process.json", process.model_dump_json().encode())
 
 
-def found(attempt: Attempt) -> Process | None:
+def find_process(attempt: Attempt) -> Process | None:
     """The process of an attempt: as it is written down, or, where nobody came to do that, as it is found alive."""
-    known = attempt.process()
-    if known is None and not attempt.has("swept"):
+    process = attempt.process()
+    if process is None and not attempt.has("swept"):
         holders = process_table.holders_of(mark(attempt))
         if holders and attempt.has(INSIDE):  # the first one put the sandbox up, and is not in it
             holders = [holder for holder in holders if holder[0] in process_table.below(holders[0][0])] or holders
         if holders:
-            known = Process(pid=holders[0][0], started=holders[0][1])
-    return known
+            process = Process(pid=holders[0][0], started=holders[0][1])
+    return process
 
 
 def lives(process: Process | None) -> bool:
@@ -127,7 +127,7 @@ def lives(process: Process | None) -> bool:
 
 def runs(attempt: Attempt) -> bool:
     """Whether an attempt's process has not ended."""
-    return lives(found(attempt))
+    return lives(find_process(attempt))
 
 
 async def sweep(attempt: Attempt) -> None:
@@ -171,7 +171,7 @@ _ENTRY, _ENTRIES = 64 * 1024, 1000  # bytes of an entry in the register of sessi
 
 def strangers(config: Path, sessions: Sequence[str]) -> dict[str, bool]:
     """Which of these sessions a living process of somebody else's has open, and whether that is at work [28, 29]."""
-    found = dict[str, bool]()
+    busy = dict[str, bool]()
     with suppress(OSError):
         for file in islice((config / "sessions").glob("*.json"), _ENTRIES):
             with suppress(OSError, ValueError), durable_io.opened(file) as opened:
@@ -179,8 +179,8 @@ def strangers(config: Path, sessions: Sequence[str]) -> dict[str, bool]:
                 session, began = text(entry, "sessionId"), int(entry.get("procStart") or 0)
                 pid = process_table.outside(int(entry.get("pid") or 0), began) if session in sessions else 0
                 if pid and not _ours(pid):
-                    found[session] = found.get(session, False) or text(entry, "status") not in ("idle", "waiting")
-    return found
+                    busy[session] = busy.get(session, False) or text(entry, "status") not in ("idle", "waiting")
+    return busy
 
 
 def _ours(pid: int) -> bool:

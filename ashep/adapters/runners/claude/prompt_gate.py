@@ -70,12 +70,12 @@ class Gate:
         if not 0 < int(request.headers.get("content-length", "0")) <= _MOST:
             return Response(status_code=413, headers=_CLOSE)
         name, secret = (request.headers.get(f"x-ashep-{part}", "") for part in ("turn", "secret"))
-        why = "this is no turn of ours"
+        reason = "this is no turn of ours"
         if (attempt := await anyio.to_thread.run_sync(self._attempt, name, secret)) is not None:
             with anyio.fail_after(HEAD):
                 event = parse_object(await request.body()) or {}
-            why = await self._open(attempt, event)
-        return JSONResponse({"decision": "block", "reason": why} if why else {}, headers=_CLOSE)
+            reason = await self._open(attempt, event)
+        return JSONResponse({"decision": "block", "reason": reason} if reason else {}, headers=_CLOSE)
 
     def _attempt(self, name: str, secret: str) -> Attempt | None:
         """Give the attempt of this name, if that is its secret."""
@@ -89,10 +89,10 @@ class Gate:
         """Say why a prompt may not begin; empty: it may, and that is written down."""
         if (known := await anyio.to_thread.run_sync(self._note, attempt, event)) is not None:
             return known
-        why = "its process is about to ask the model"
+        reason = "its process is about to ask the model"
         if attempt.number > 1:
-            why += f", at attempt {attempt.number}"
-        begins = asyncio.ensure_future(self._begin(attempt.session, attempt.message, why))
+            reason += f", at attempt {attempt.number}"
+        begins = asyncio.ensure_future(self._begin(attempt.session, attempt.message, reason))
         # whatever goes wrong from here on, it may have been written down, and stays so
         await asyncio.wait({begins}, timeout=_PATIENCE)
         if not begins.result():

@@ -116,7 +116,7 @@ class ClaudeRunner:
         """Make the folders, and return the class of the gate, whose server nobody needs without Claude Code."""
         from ashep.adapters.runners.claude.prompt_gate import Gate
 
-        self._written()
+        self._read_program_mtime()
         self._store.make()
         if not self._config.is_dir():
             durable_io.make_folder(self._config)
@@ -153,12 +153,12 @@ class ClaudeRunner:
     # --- what there is --------------------------------------------------------------------------------------------
 
     async def catalog(self) -> Catalog:
-        names, written = await self._run_blocking(self._agents), await self._run_blocking(self._written)
+        names, mtime = await self._run_blocking(self._agents), await self._run_blocking(self._read_program_mtime)
         if self._apart is not None and self._apart.logins.used:
             with suppress(OSError):  # it is tried again with the next turn, which says so
                 await self._apart.logins.keep()
         version, of = self._version
-        if not version or of != written:
+        if not version or of != mtime:
             environ = {**self._environ, "CLAUDE_CONFIG_DIR": str(self._config)}
             try:
                 done = await programs.ask_version(self._command, environ)
@@ -167,11 +167,11 @@ class ClaudeRunner:
             version = done.stdout.decode(errors="replace").split(" ")[0].strip()
             if done.returncode or not version:
                 raise RunnerUnavailable(f"{self._command[0]} --version ended with {done.returncode}")
-            self._version = version, written
+            self._version = version, mtime
         instance, tried = f"claude-{version}", programs.CLAUDE_VERSION
         return Catalog(version, instance, names, self._models, self._default, tried=tried, exhaustive=False)
 
-    def _written(self) -> int:
+    def _read_program_mtime(self) -> int:
         """When the program was written, in nanoseconds."""
         program = shutil.which(self._command[0], path=self._environ.get("PATH"))
         if program is None:
@@ -184,7 +184,7 @@ class ClaudeRunner:
 
     def _agents(self) -> tuple[str, ...]:
         self.check_login()
-        return tuple(dict.fromkeys((*agents.BUILT_IN, *agents.named(self._config), *sorted(self._base_agents()))))
+        return tuple(dict.fromkeys((*agents.BUILT_IN, *agents.list_names(self._config), *sorted(self._base_agents()))))
 
     @property
     def login(self) -> str:
@@ -193,10 +193,10 @@ class ClaudeRunner:
 
     def check_login(self) -> None:
         """Raise `RunnerUnauthorized` where nobody is logged in, which the program says at a prompt only. Blocks."""
-        given = self._config / "settings.json"
-        own = (parse_object(given.read_bytes()) or {}) if given.is_file() else {}
-        named = any(self._environ.get(name) or text(part(own, "env"), name) for name in _LOGINS)
-        if not (named or text(own, "apiKeyHelper") or (self._config / ".credentials.json").is_file()):
+        file = self._config / "settings.json"
+        user_settings = (parse_object(file.read_bytes()) or {}) if file.is_file() else {}
+        has_variable = any(self._environ.get(name) or text(part(user_settings, "env"), name) for name in _LOGINS)
+        if not (has_variable or text(user_settings, "apiKeyHelper") or (self._config / ".credentials.json").is_file()):
             raise RunnerUnauthorized("Claude Code is not logged in: run `claude`, or set ANTHROPIC_API_KEY")
 
     # --- sessions -------------------------------------------------------------------------------------------------
@@ -205,13 +205,13 @@ class ClaudeRunner:
         """Keep what a session may do, under an id of its key and folder (see the port): idempotent."""
         directory = await self._run_blocking(self._real, request.directory)
         session = session_id(request.key, directory)
-        own = self._store.folder_of(session)
-        kept = SessionOptions(
+        folder = self._store.folder_of(session)
+        options = SessionOptions(
             key=request.key, title=request.title, access=request.access, directory=directory,
             permissions=request.permissions, sandbox=request.sandbox,
-            config=await self._apart.config(request, own) if self._apart is not None else "",
+            config=await self._apart.config(request, folder) if self._apart is not None else "",
         )  # fmt: skip
-        await self._run_blocking(self._store.open, session, kept)
+        await self._run_blocking(self._store.open, session, options)
         return session
 
     def _real(self, directory: str | None) -> str:
@@ -269,15 +269,15 @@ class ClaudeRunner:
         with self._store.lock(prompt.session):
             attempts = self._store.attempts(prompt.session, prompt.message_id)
             if attempts:
-                found = self._readings.turn(prompt.session, prompt.message_id, frozenset())
-                if found.state in ("running", "finished"):
-                    return found.instance
+                turn = self._readings.turn(prompt.session, prompt.message_id, frozenset())
+                if turn.state in ("running", "finished"):
+                    return turn.instance
             self._refuse(prompt)
             attempt = self._store.add(prompt.session, prompt.message_id, len(attempts) + 1)
             argv, secret = self._prepare(session, prompt, attempt)
             config = self._store.config(prompt.session)
-            given = self._environ if profile is None else profile.given(self._environ)
-            environ = process.environment(given, config, attempt, secret)
+            variables = self._environ if profile is None else profile.make_environment(self._environ)
+            environ = process.environment(variables, config, attempt, secret)
             self._store.set_current(prompt.session, prompt.message_id)
             directory = Path(session.directory)
             return process.begin(argv, environ, directory, attempt, profile, config.parent).instance
@@ -300,45 +300,44 @@ class ClaudeRunner:
         folder, secret, gate = attempt.folder, secrets.token_urlsafe(32), self._ready()
         self._redaction.add(secret)
         tools = settings.tools_of(session, web=self._web)
-        said = f"\n{prompt.text}" if prompt.text.startswith("/") else prompt.text  # it is no command of Claude Code's
-        line = {"type": "user", "message": {"role": "user", "content": said}, "uuid": attempt.uuid}
-        given = {
+        content = f"\n{prompt.text}" if prompt.text.startswith("/") else prompt.text  # no command of Claude Code's
+        line = {"type": "user", "message": {"role": "user", "content": content}, "uuid": attempt.uuid}
+        files = {
             "prompt": json.dumps(line) + "\n",
             "secret": secret,
             "hook.py": Path(hook.__file__).read_text(),
             "rules.json": settings.rules_file(session, attempt.uuid),
             "settings.json": json.dumps(settings.settings_of(session, tools, folder, gate.address)),
             "instructions.md": self._instructions(),
-            "before.json": self._readings.before(prompt.session).model_dump_json(),
+            "before.json": self._readings.read_baseline(prompt.session).model_dump_json(),
         }
-        for name, content in given.items():
+        for name, text_ in files.items():
             (folder / name).touch(mode=0o600)
-            (folder / name).write_text(content, encoding="utf-8", errors="replace")
-        known = self._store.transcript(prompt.session) is not None
-        argv = [*self._command, *_HEADLESS, "--resume" if known else "--session-id", prompt.session]
+            (folder / name).write_text(text_, encoding="utf-8", errors="replace")
+        has_transcript = self._store.transcript(prompt.session) is not None
+        argv = [*self._command, *_HEADLESS, "--resume" if has_transcript else "--session-id", prompt.session]
         argv += ["--settings", str(folder / "settings.json"), "--permission-mode", settings.mode_of(session)]
         argv += ["--tools", ",".join(tools), "--permission-prompt-tool", "stdio"]
-        if given["instructions.md"]:
+        if files["instructions.md"]:
             argv += ["--append-system-prompt-file", str(folder / "instructions.md")]
         model = prompt.model or self._default
         argv += [] if model is None else [f"--model={model.model}"]  # of one piece: no name is an option
         if (agent := prompt.agent) is not None:
-            own = None if agent in agents.named(self._config) else agents.definition(agent, self._base_agents())
-            argv += [*([] if own is None else ["--agents", own]), f"--agent={agent}"]
+            is_own = agent in agents.list_names(self._config)
+            definition = None if is_own else agents.definition(agent, self._base_agents())
+            argv += [*([] if definition is None else ["--agents", definition]), f"--agent={agent}"]
         return argv, secret
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        found = await self._run_blocking(self._readings.turn, session, message_id, ours)
-        clean, refused = self._redaction.text, found.refused
+        turn = await self._run_blocking(self._readings.turn, session, message_id, ours)
+        clean, refused = self._redaction.text, turn.refused
         limits = await self._run_blocking(self._readings.limits, session, message_id)
         quota = read_quota(limits, turn_state.PROVIDER, self.login) if limits is not None else None
         if refused is not None:
             refused = replace(refused, why=clean(refused.why))
-        error = clean(found.error) if found.error else None
-        not_started = clean(found.not_started)
-        return replace(
-            found, text=clean(found.text), error=error, refused=refused, quota=quota, not_started=not_started
-        )
+        error = clean(turn.error) if turn.error else None
+        not_started = clean(turn.not_started)
+        return replace(turn, text=clean(turn.text), error=error, refused=refused, quota=quota, not_started=not_started)
 
     async def life(self, session: str) -> Life:
         current = await self._run_blocking(self._store.current, session)
@@ -371,18 +370,18 @@ class ClaudeRunner:
         current = await self._run_blocking(self._store.current, session)
         if current is None:
             return
-        known = await self._run_blocking(process.found, current)
-        if known is not None and await self._run_blocking(process.lives, known):
+        running = await self._run_blocking(process.find_process, current)
+        if running is not None and await self._run_blocking(process.lives, running):
             await self._run_blocking(current.note, "aborted")
-            await process.stop(current, known)
+            await process.stop(current, running)
         else:
             await process.sweep(current)
         self._stir()
 
     async def transcript(self, session: str, limit: int) -> str:
         file = await self._run_blocking(self._store.transcript, session)
-        said = "" if file is None else await self._run_blocking(transcript.tail, file, limit)
-        return self._redaction.text(said)[-limit:] if limit > 0 else ""
+        words = "" if file is None else await self._run_blocking(transcript.tail, file, limit)
+        return self._redaction.text(words)[-limit:] if limit > 0 else ""
 
     # --- questions ------------------------------------------------------------------------------------------------
 
@@ -416,14 +415,14 @@ class ClaudeRunner:
                 while self._is_open():
                     tools = anyio.current_time() >= tools_at
                     tools_at = anyio.current_time() + TOOLS if tools else tools_at
-                    seen = list[SessionActivity]()
+                    activities = list[SessionActivity]()
                     with suppress(RunnerUnavailable):  # the gate was closed meanwhile, or the disk is in trouble
-                        seen = await self._run_blocking(self._look, tools)
-                    for sign in self._watch.take(seen):
+                        activities = await self._run_blocking(self._look, tools)
+                    for sign in self._watch.take(activities):
                         yield sign
-                    for one in seen:
+                    for one in activities:
                         await self._settle(one)
-                    if any(one.running for one in seen):
+                    if any(one.running for one in activities):
                         await anyio.sleep(LOOK)
                     else:
                         await self._pause(IDLE)
@@ -438,29 +437,29 @@ class ClaudeRunner:
             await self._stirs.wait()
 
     def _look(self, tools: bool) -> list[SessionActivity]:
-        found = list[SessionActivity]()
+        activities = list[SessionActivity]()
         for session in self._store.live():
             attempt = self._store.current(session)
             if attempt is None:
                 continue
-            known = process.found(attempt)
-            running = process.lives(known)
+            leader = process.find_process(attempt)
+            running = process.lives(leader)
             size = self._readings.size(session)
             with suppress(OSError):
                 size += (attempt.folder / "stdout").stat().st_size
             people = self._readings.people(session, attempt)
-            worked = processor_time(known.pid, itself=False) if tools and running and known is not None else None
-            found.append(
+            worked = processor_time(leader.pid, itself=False) if tools and running and leader is not None else None
+            activities.append(
                 SessionActivity(session, running, size, tuple(permission_requests.names(attempt)), people, worked)
             )
-        return found
+        return activities
 
-    async def _settle(self, seen: SessionActivity) -> None:
+    async def _settle(self, activity: SessionActivity) -> None:
         """Where a turn has ended, end what it left behind, and look at it no more."""
-        if seen.running:
+        if activity.running:
             return
         with suppress(RunnerUnavailable):
-            attempt = await self._run_blocking(self._dead, seen.session)
+            attempt = await self._run_blocking(self._dead, activity.session)
             if attempt is not None:
                 await process.sweep(attempt)
                 await self._run_blocking(self._forget, attempt)

@@ -48,8 +48,8 @@ class Apart:
         """Give the folder of Claude Code's own of a session that is opened, which has `folder`; empty: it is the
         user's, and no sandbox is around it. Raises `RunnerRefused`, `ServerNotStarted`.
         """
-        found = await self._quarters.folder(request, folder)
-        return str(found / FOLDER) if found is not None else ""
+        things = await self._quarters.folder(request, folder)
+        return str(things / FOLDER) if things is not None else ""
 
     async def profile(self, session: SessionOptions) -> SandboxProfile:
         """Say how a process of a session is started that is kept apart. Raises `RunnerUnavailable`."""
@@ -65,19 +65,19 @@ class Apart:
             await self.logins.keep()
         except OSError as error:
             raise RunnerUnavailable(f"{error.filename or self.logins.folder}: {error.strerror or error}") from error
-        placed, given = await anyio.to_thread.run_sync(self._placed, config), dict[str, str]()
+        placed, variables = await anyio.to_thread.run_sync(self._placed, config), dict[str, str]()
         if await anyio.to_thread.run_sync(self.logins.copy.exists):
             placed.append(BindMount(self.logins.folder, self.logins.folder))
-            given[LOGIN_AT] = str(self.logins.folder)
-        found = await self._quarters.profile(config.parent, directory, wished, writable=[config], placed=placed)
-        return replace(found, environment={**found.environment, **given})
+            variables[LOGIN_AT] = str(self.logins.folder)
+        profile = await self._quarters.profile(config.parent, directory, wished, writable=[config], placed=placed)
+        return replace(profile, environment={**profile.environment, **variables})
 
     def _placed(self, config: Path) -> list[BindMount]:
         """Make Claude Code's own folder, and give what lies over it: the user's, or nothing."""
         void = config.parent / _VOID
         for one in (config, void):
             durable_io.make_folder(one)
-        found = list[BindMount]()
+        mounts = list[BindMount]()
         for name in (*_FILES, *_FOLDERS):
             source = self._user / name
             if not (source.is_dir() if name in _FOLDERS else source.is_file()):
@@ -89,5 +89,5 @@ class Apart:
             target = config / name
             if target.is_dir() != source.is_dir():  # somebody has put another kind of thing there
                 delete(target)
-            found.append(BindMount(source.resolve(), target))
-        return found
+            mounts.append(BindMount(source.resolve(), target))
+        return mounts

@@ -40,27 +40,28 @@ class Readings:
         self._lock = threading.Lock()
 
     @contextmanager
-    def of(self, session: str) -> Generator[SessionReading]:
+    def open_reading(self, session: str) -> Generator[SessionReading]:
         """That of a session, which no other thread reads meanwhile."""
         with self._lock:
-            found = self._kept.setdefault(session, SessionReading())
+            reading = self._kept.setdefault(session, SessionReading())
             self._kept.move_to_end(session)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        with found.lock:
-            yield found
+        with reading.lock:
+            yield reading
 
     def turn(self, session: str, message: str, known: frozenset[str]) -> Turn:
         """Read a turn; `known`: messages that are no person's, or stood there before it."""
         attempts = self._store.attempts(session, message)
         if not attempts:
             return Turn("missing", "")
-        with self.of(session) as reading:
-            found = [(attempt, reading.output(attempt)) for attempt in attempts]
-            turn = turn_state.read(found, process.found(attempts[-1]), partial(self._left, reading))
-            people = self._people(reading, session, attempts[0].before().offset, known)
-            at = reading.transcript.last_at(people) if reading.transcript is not None and people else None
-            return replace(turn, people=people, human_message_at=at)
+        with self.open_reading(session) as reading:
+            outputs = [(attempt, reading.output(attempt)) for attempt in attempts]
+            leader = process.find_process(attempts[-1])
+            turn = turn_state.read(outputs, leader, partial(self._find_final_usage, reading))
+            people = self._people(reading, session, attempts[0].read_baseline().offset, known)
+            written_at = reading.transcript.last_at(people) if reading.transcript is not None and people else None
+            return replace(turn, people=people, human_message_at=written_at)
 
     def limits(self, session: str, message: str) -> Event | None:
         """What the last attempt of a prompt showed of its login's quota."""
@@ -69,12 +70,12 @@ class Readings:
 
     def people(self, session: str, attempt: Attempt) -> tuple[str, ...]:
         """Who wrote since an attempt was begun."""
-        with self.of(session) as reading:
-            return self._people(reading, session, attempt.before().offset, frozenset())
+        with self.open_reading(session) as reading:
+            return self._people(reading, session, attempt.read_baseline().offset, frozenset())
 
     def output(self, attempt: Attempt) -> Output:
         """What an attempt's process has told up to now."""
-        with self.of(attempt.session) as reading:
+        with self.open_reading(attempt.session) as reading:
             output = reading.output(attempt)
             output.read()
             return output
@@ -82,30 +83,30 @@ class Readings:
     def asked(self, session: str) -> tuple[str, ...]:
         """The messages that people and we wrote in a session."""
         ours = self._store.prompts(session)
-        with self.of(session) as reading:
-            found = self._transcript(reading, session)
-            written = found.written if found is not None else []
-            return tuple(dict.fromkeys(ours.get(one.uuid, one.uuid) for one in written))
+        with self.open_reading(session) as reading:
+            record = self._transcript(reading, session)
+            messages = record.written if record is not None else []
+            return tuple(dict.fromkeys(ours.get(one.uuid, one.uuid) for one in messages))
 
     def size(self, session: str) -> int:
         """Bytes that stand in a session's transcripts."""
-        with self.of(session) as reading:
-            found = self._transcript(reading, session)
-        return transcript.grown(found.file) if found is not None else 0
+        with self.open_reading(session) as reading:
+            record = self._transcript(reading, session)
+        return transcript.grown(record.file) if record is not None else 0
 
-    def before(self, session: str) -> Before:
+    def read_baseline(self, session: str) -> Before:
         """What stands in a session now."""
-        with self.of(session) as reading:
-            found = self._transcript(reading, session)
-            return Before(offset=found.end, cost=found.spent.cost, tokens=found.spent.tokens) if found else Before()
+        with self.open_reading(session) as reading:
+            record = self._transcript(reading, session)
+            return Before(offset=record.end, cost=record.spent.cost, tokens=record.spent.tokens) if record else Before()
 
-    def _left(self, reading: SessionReading, attempt: Attempt) -> Spent | None:
-        found = self._transcript(reading, attempt.session)
-        return found.left(attempt.before().offset, attempt.uuid) if found is not None else None
+    def _find_final_usage(self, reading: SessionReading, attempt: Attempt) -> Spent | None:
+        record = self._transcript(reading, attempt.session)
+        return record.find_final_usage(attempt.read_baseline().offset, attempt.uuid) if record is not None else None
 
     def _people(self, reading: SessionReading, session: str, since: int, known: frozenset[str]) -> tuple[str, ...]:
-        found = self._transcript(reading, session)
-        return found.people(since, self._store.prompts(session), known) if found is not None else ()
+        record = self._transcript(reading, session)
+        return record.people(since, self._store.prompts(session), known) if record is not None else ()
 
     def _transcript(self, reading: SessionReading, session: str) -> Transcript | None:
         if reading.transcript is None:

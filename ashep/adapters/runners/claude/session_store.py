@@ -121,9 +121,9 @@ class Attempt:
         """What tells it from all others, also those of other projects."""
         return f"{self.session}/{self.message}/{self.number}"
 
-    def has(self, what: str) -> bool:
+    def has(self, name: str) -> bool:
         """Whether it has a file of this name."""
-        return (self.folder / what).exists()
+        return (self.folder / name).exists()
 
     def note(self, what: str) -> None:
         """Give it an empty file of this name, durably."""
@@ -133,7 +133,7 @@ class Attempt:
         """Its process, as far as that was written down."""
         return _read(Process, self.folder / "process.json")
 
-    def before(self) -> Before:
+    def read_baseline(self) -> Before:
         """What stood in its session before it."""
         return _read(Before, self.folder / "before.json") or Before()
 
@@ -152,13 +152,13 @@ class SessionStore:
             durable_io.make_folder(one)
             one.chmod(0o700)
 
-    def open(self, session: str, what: SessionOptions) -> None:
+    def open(self, session: str, options: SessionOptions) -> None:
         """Keep a session; one that is there already stays as it is."""
         folder = self._sessions / session
         if not (folder / "session.json").exists():
             durable_io.make_folder(folder)
             durable_io.make_folder(folder / "turns")
-            durable_io.replace(folder / "session.json", what.model_dump_json().encode())
+            durable_io.replace(folder / "session.json", options.model_dump_json().encode())
 
     def session(self, session: str) -> SessionOptions | None:
         """What is kept of a session."""
@@ -171,14 +171,14 @@ class SessionStore:
 
     def config(self, session: str) -> Path:
         """Claude Code's own folder, as a session has it."""
-        known = self.session(session)
-        return Path(known.config) if known is not None and known.config else self._config
+        options = self.session(session)
+        return Path(options.config) if options is not None and options.config else self._config
 
     def transcript(self, session: str) -> Path | None:
         """The transcript of a session; None: there is none yet, or somebody has put a way to another file there."""
-        known, config = self.session(session), self.config(session)
+        options, config = self.session(session), self.config(session)
         file = transcript.file_of(config, session)
-        if file is not None and known is not None and known.config:
+        if file is not None and options is not None and options.config:
             own = Path(os.path.realpath(config))
             return file if Path(os.path.realpath(file)).is_relative_to(own) else None
         return file

@@ -45,8 +45,8 @@ class Spent(NamedTuple):
 
 def file_of(config: Path, session: str) -> Path | None:
     """The transcript of a session; None: it has none yet."""
-    found = glob.glob(f"{glob.escape(str(config))}/projects/*/{glob.escape(session)}.jsonl")
-    return Path(min(found)) if found else None
+    files = glob.glob(f"{glob.escape(str(config))}/projects/*/{glob.escape(session)}.jsonl")
+    return Path(min(files)) if files else None
 
 
 def grown(file: Path) -> int:
@@ -93,7 +93,7 @@ class Transcript:
             elif event.get("type") == "cost-state":
                 self.states.append((offset, Spent(number(event, "totalCostUSD"), count_tokens(event))))
 
-    def left(self, since: int, uuid: str) -> Spent | None:
+    def find_final_usage(self, since: int, uuid: str) -> Spent | None:
         """What the session had used up where this prompt's process ended, begun at a place; None: it wrote none."""
         until = next((one.offset for one in self.written if one.offset >= since and one.uuid != uuid), self.end)
         return next((spent for offset, spent in reversed(self.states) if since <= offset < until), None)
@@ -122,10 +122,10 @@ def is_prompt(event: Event) -> bool:
     message = part(event, "message")
     if any(text(block, "type") == "tool_result" for block in parts(message, "content")):
         return False
-    return not said(message).startswith(_OWN)
+    return not read_text(message).startswith(_OWN)
 
 
-def said(message: Event) -> str:
+def read_text(message: Event) -> str:
     """The text of a message."""
     blocks = parts(message, "content")
     return text(message, "content") or "\n".join(text(one, "text") for one in blocks if text(one, "type") == "text")
@@ -143,6 +143,6 @@ def tail(file: Path, limit: int) -> str:
             if event is None or event.get("isSidechain") is True:
                 continue
             if event.get("type") == "assistant" or is_prompt(event):
-                words = said(part(event, "message"))
+                words = read_text(part(event, "message"))
                 entries += [f"{event['type']}:\n{words}\n"] if words else []
     return "\n".join(entries)[-limit:] if limit > 0 else ""

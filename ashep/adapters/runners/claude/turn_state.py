@@ -28,11 +28,11 @@ ENDED = " ended"
 _WORDS = 2000  # characters of what a process said before it died
 
 
-def standing(attempt: Attempt, output: Output, known: Process | None) -> Turn:
+def standing(attempt: Attempt, output: Output, leader: Process | None) -> Turn:
     """Say how an attempt stands; `known`: its process. The output is read here, behind the look at the process."""
-    alive = process.lives(known)
+    alive = process.lives(leader)
     output.read()
-    name = known.instance if known is not None else ""
+    name = leader.instance if leader is not None else ""
     ended = name and name + ENDED
     if alive:
         return Turn("running", name)
@@ -43,8 +43,8 @@ def standing(attempt: Attempt, output: Output, known: Process | None) -> Turn:
         return Turn("finished", name, error=STOPPED)
     if attempt.has("begun") or output.asked:
         return Turn("incomplete", ended)
-    why = _last_words(attempt)
-    return Turn("missing", ended, not_started=why or "its process ended before the model was asked")
+    reason = _last_words(attempt)
+    return Turn("missing", ended, not_started=reason or "its process ended before the model was asked")
 
 
 def _last_words(attempt: Attempt) -> str:
@@ -60,7 +60,7 @@ def _last_words(attempt: Attempt) -> str:
 
 
 def read(
-    attempts: list[tuple[Attempt, Output]], known: Process | None, left: Callable[[Attempt], Spent | None]
+    attempts: list[tuple[Attempt, Output]], leader: Process | None, find_usage: Callable[[Attempt], Spent | None]
 ) -> Turn:
     """Read a turn from the attempts of its prompt, of which the last one counts, and all for what was used.
 
@@ -68,18 +68,18 @@ def read(
     that was killed outright nobody knows the cost, but the tokens of its answers.
     """
     attempt, output = attempts[-1]
-    now = standing(attempt, output, known)
+    turn = standing(attempt, output, leader)
     cost, tokens = 0.0, 0
     for one, told in attempts:
         told.read()
-        before = one.before()
-        spent, least = told.result or left(one), 0 if told.result else told.tokens
+        before = one.read_baseline()
+        spent, least = told.result or find_usage(one), 0 if told.result else told.tokens
         cost += max(0.0, spent.cost - before.cost) if spent else 0.0
         tokens += max(least, spent.tokens - before.tokens if spent else 0)
-    ended = output.refusal() if now.state == "finished" and now.error else None
+    ended = output.refusal() if turn.state == "finished" and turn.error else None
     return replace(
-        now, text=output.text, provider=PROVIDER if output.asked else None, model=output.model,
+        turn, text=output.text, provider=PROVIDER if output.asked else None, model=output.model,
         tokens=tokens, cost=cost,
-        refused=ended or (output.retry if now.state == "running" else None),
-        cut=now.state == "finished" and output.cut, agent_message_at=output.agent_message_at,
+        refused=ended or (output.retry if turn.state == "running" else None),
+        cut=turn.state == "finished" and output.cut, agent_message_at=output.agent_message_at,
     )  # fmt: skip

@@ -160,7 +160,7 @@ _ASKING = ("permission.", "question.")
 _IGNORED = frozenset({"session.diff", "sync"})  # sync: what was told just before, once more
 
 
-async def listen(client: Client, watch: ActivityMonitor, told: requests.ReportedRequests) -> AsyncIterator[Sign]:
+async def listen(client: Client, watch: ActivityMonitor, reported: requests.ReportedRequests) -> AsyncIterator[Sign]:
     """Yield `Sign(None)` once the stream stands, then those of sessions; ends when the server closes it.
 
     The watch is told of every event, and `told` of what is asked. Raises httpx.HTTPError, RunnerUnauthorized or
@@ -175,13 +175,13 @@ async def listen(client: Client, watch: ActivityMonitor, told: requests.Reported
             async for event in source.aiter_sse():
                 if watch.deaf:
                     return
-                kind, found = _TYPE.search(event.data), _SESSION.search(event.data)
-                if kind is None or found is None or kind[1] in _IGNORED:
+                kind, match = _TYPE.search(event.data), _SESSION.search(event.data)
+                if kind is None or match is None or kind[1] in _IGNORED:
                     continue
-                session, now = found[1], anyio.current_time()
+                session, now = match[1], anyio.current_time()
                 watch.sign(session)
                 if kind[1].startswith(_ASKING):
-                    told.hear(kind[1], event.data)
+                    reported.hear(kind[1], event.data)
                 if kind[1] == "session.error":
                     watch.fail(session, event.data)
                 is_persons = _may_be_a_persons(kind[1], event.data, users, watch.prompts.get(session))

@@ -45,7 +45,7 @@ def endpoint_of(
         state=state,
         environ=environ,
         nice=settings.nice,
-        named=settings.environment,
+        names=settings.environment,
         secret=secret,
     )
 

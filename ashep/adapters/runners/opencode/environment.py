@@ -42,16 +42,16 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _KEY = re.compile(r"_(API_?KEY|KEY|TOKEN|PAT|SECRET|CREDENTIALS)\Z")
 
 
-def passed(
+def filter_environment(
     environ: Mapping[str, str],
-    named: Collection[str],
+    names: Collection[str],
     secret: Collection[str],
     families: tuple[str, ...] = ("OPENCODE_",),
 ) -> dict[str, str]:
     """The part of an environment that a runner gets: `named` pass, too, and what begins as one of its `families` does;
     `secret` never do. Loopback is reached past every proxy.
     """
-    always, families = {*_PLAIN, *PROVIDERS, *named}, (*_FAMILIES, *families)
+    always, families = {*_PLAIN, *PROVIDERS, *names}, (*_FAMILIES, *families)
     allowed = {
         name: value
         for name, value in environ.items()
@@ -74,13 +74,13 @@ def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def left_out(environ: Mapping[str, str], named: Collection[str], secret: Collection[str]) -> tuple[str, ...]:
+def left_out(environ: Mapping[str, str], names: Collection[str], secret: Collection[str]) -> tuple[str, ...]:
     """Names that look as if a provider might need them, and do not pass; those of secrets only where they are named."""
-    kept = passed(environ, named, secret)
+    passing = filter_environment(environ, names, secret)
     return tuple(
         sorted(
             name
             for name in environ
-            if name not in kept and (name in named or (name not in secret and _KEY.search(name) is not None))
+            if name not in passing and (name in names or (name not in secret and _KEY.search(name) is not None))
         )
     )

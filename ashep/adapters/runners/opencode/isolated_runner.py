@@ -102,16 +102,16 @@ def _delete(folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
+class _SessionLocation:
     directory: str
     sandbox: Sandbox | None = None
     """None: as all others are."""
 
 
-def _where_of(said: str) -> _Where:
-    first, _, rest = said.partition("\t")  # lines of before name no sandbox
+def _read_location(line: str) -> _SessionLocation:
+    first, _, rest = line.partition("\t")  # lines of before name no sandbox
     sandbox = sandbox_named(first)
-    return _Where(said) if sandbox is None else _Where(rest, sandbox)
+    return _SessionLocation(line) if sandbox is None else _SessionLocation(rest, sandbox)
 
 
 @dataclass(slots=True)
@@ -152,7 +152,7 @@ class IsolatedRunner:
         self._logins = logins
         self._judges, self._make, self._place_of, self._state, self._most = judges, maker, place_of, state, most
         self._makers = dict[Path, _Maker]()
-        self._sessions: dict[str, _Where] | None = None
+        self._sessions: dict[str, _SessionLocation] | None = None
         """Those that are in places."""
         self._changed = anyio.Event()
         self._attaches = False
@@ -182,19 +182,19 @@ class IsolatedRunner:
         if self._logins is not None and self._logins.used:
             with suppress(OSError):  # it is tried again with the next start, which says so
                 await self._logins.keep()
-        found = await self._judges.catalog()
+        catalog = await self._judges.catalog()
         for place in await anyio.to_thread.run_sync(self._standing):
             self._makers.setdefault(place, _Maker(self._make(place)))  # an earlier life of ours may have left it
         for place, maker in list(self._makers.items()):
             with suppress(RunnerError):  # one that does not end is found again
                 await self._rest(place, maker)
-        return found
+        return catalog
 
     async def _rest(self, place: Path, maker: _Maker) -> None:
         """End a server that nobody used for long, or that has grown beyond all bounds."""
-        held = await maker.runner.endpoint.memory() if maker.up and self._most is not None else None
+        memory = await maker.runner.endpoint.memory() if maker.up and self._most is not None else None
         async with maker.starting:
-            if held is not None and self._most is not None and held > _TIMES * self._most:
+            if memory is not None and self._most is not None and memory > _TIMES * self._most:
                 maker.up = False  # its turn begins again, as after any death of a server
                 await maker.runner.stop_server()
             elif anyio.current_time() - maker.used > _IDLE:
@@ -222,14 +222,14 @@ class IsolatedRunner:
 
     # --- which server ---------------------------------------------------------------------------------------------
 
-    async def _choose(self, where: _Where) -> None:
+    async def _choose(self, location: _SessionLocation) -> None:
         """Have the server of a place be one for this session: no other works there, and whoever only reads takes the
         server as it is, also after a restart of ours. It is begun again when it is used next.
         """
-        place = await anyio.to_thread.run_sync(self._place_of, where.directory)
-        if place is not None and await self._chosen(where.directory) != (where.sandbox or ""):
+        place = await anyio.to_thread.run_sync(self._place_of, location.directory)
+        if place is not None and await self._chosen(location.directory) != (location.sandbox or ""):
             try:
-                await anyio.to_thread.run_sync(lambda: wish(folder_for(self._state, place), where.sandbox))
+                await anyio.to_thread.run_sync(lambda: wish(folder_for(self._state, place), location.sandbox))
             except OSError as error:
                 raise RunnerUnavailable(f"where {place.name} is to run cannot be written down: {error}") from error
             maker = self._makers.setdefault(place, _Maker(self._make(place)))
@@ -242,7 +242,7 @@ class IsolatedRunner:
             return None
         return await anyio.to_thread.run_sync(lambda: wish_of(folder_for(self._state, place)))
 
-    async def _on(
+    async def _call_server(
         self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
     ) -> _Answer:
         """Call the server of a folder. One of a place is started where it does not run, and again where it went away;
@@ -259,10 +259,10 @@ class IsolatedRunner:
         if maker.used < maker.until and patience != math.inf:  # each try may take long, and others wait for it
             raise SessionUnavailable(f"the agent server of {place.name} does not answer")
         try:
-            await self._up(maker, place, patience)
+            await self._ensure_server(maker, place, patience)
             with suppress(RunnerUnavailable):
                 return await self._once(maker, call)
-            await self._up(maker, place, patience)
+            await self._ensure_server(maker, place, patience)
             return await self._once(maker, call)
         except (RunnerUnavailable, RunnerUnauthorized) as error:
             if self._attaches:
@@ -295,7 +295,7 @@ class IsolatedRunner:
                 with suppress(RunnerError):
                     await maker.runner.stop_server()  # whatever it is that answers there, or does not
 
-    async def _up(self, maker: _Maker, place: Path, patience: float) -> None:
+    async def _ensure_server(self, maker: _Maker, place: Path, patience: float) -> None:
         if patience != math.inf and not maker.up and await self._has(place, LEFT):
             raise RunnerRefused(f"the agent server of {place.name} was ended with its run")
         with anyio.move_on_after(patience) as waited:
@@ -329,43 +329,43 @@ class IsolatedRunner:
     async def route(
         self, session: str, call: Callable[[OpencodeRunner, str], Awaitable[_Answer]], patience: float = _READING
     ) -> _Answer:
-        """Call the server that has a session (see `_on`)."""
-        where = await self._where(session)
-        if where is not None and where.sandbox is not None and await self._chosen(where.directory) is None:
-            await self._choose(where)  # its place was made again, and holds what its agent committed
-        return await self._on(await self._directory(session), lambda on: call(on, session), patience)
+        """Call the server that has a session (see `_call_server`)."""
+        location = await self._find_session(session)
+        if location is not None and location.sandbox is not None and await self._chosen(location.directory) is None:
+            await self._choose(location)  # its place was made again, and holds what its agent committed
+        return await self._call_server(await self._directory(session), lambda runner: call(runner, session), patience)
 
     async def _directory(self, session: str) -> str | None:
         """Give the folder of a session that is in a place; None: it is with those who judge."""
-        where = await self._where(session)
-        return where.directory if where is not None else None
+        location = await self._find_session(session)
+        return location.directory if location is not None else None
 
-    async def _where(self, session: str) -> _Where | None:
+    async def _find_session(self, session: str) -> _SessionLocation | None:
         if self._sessions is None:
             self._sessions = await anyio.to_thread.run_sync(self._noted)
         return self._sessions.get(session)
 
-    def _noted(self) -> dict[str, _Where]:
+    def _noted(self) -> dict[str, _SessionLocation]:
         with suppress(FileNotFoundError):
             lines = (self._folder / _SESSIONS).read_text(errors="surrogateescape").splitlines()
             noted = (line.partition("\t")[::2] for line in lines)  # the machine may have died in the midst of the last
-            found = ((session, _where_of(said)) for session, said in noted)
-            return {session: where for session, where in found if os.path.isdir(where.directory)}
+            locations = ((session, _read_location(text)) for session, text in noted)
+            return {session: location for session, location in locations if os.path.isdir(location.directory)}
         return {}
 
-    async def _note(self, session: str, where: _Where) -> None:
+    async def _note(self, session: str, location: _SessionLocation) -> None:
         """Write down where a session is: whoever starts after us has to know."""
-        if await self._where(session) == where or self._sessions is None:
+        if await self._find_session(session) == location or self._sessions is None:
             return
-        if await anyio.to_thread.run_sync(self._place_of, where.directory) is None:
+        if await anyio.to_thread.run_sync(self._place_of, location.directory) is None:
             return
-        self._sessions[session] = where
-        said = "\t".join(filter(None, (session, where.sandbox, where.directory)))
+        self._sessions[session] = location
+        line = "\t".join(filter(None, (session, location.sandbox, location.directory)))
 
         def write() -> None:
             file = os.open(self._folder / _SESSIONS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(file, os.fsencode(f"\n{said}\n"))
+                os.write(file, os.fsencode(f"\n{line}\n"))
                 os.fsync(file)
             finally:
                 os.close(file)
@@ -375,8 +375,8 @@ class IsolatedRunner:
     async def _by_server(self, sessions: Collection[str]) -> list[tuple[str | None, list[str]]]:
         groups = dict[Path | None, list[str]]()
         for session in sorted(sessions):
-            where = await self._directory(session)
-            groups.setdefault(await anyio.to_thread.run_sync(self._place_of, where), []).append(session)
+            directory = await self._directory(session)
+            groups.setdefault(await anyio.to_thread.run_sync(self._place_of, directory), []).append(session)
         return [(None if place is None else str(place), group) for place, group in groups.items()]
 
     # --- sessions -------------------------------------------------------------------------------------------------
@@ -388,12 +388,12 @@ class IsolatedRunner:
             raise RunnerRefused("who changes files works in a place of its own, and none stands for this run")
         if place is not None and request.snapshot:
             await anyio.to_thread.run_sync(lambda: tell(folder_for(self._state, place), request.snapshot))
-        where = _Where(request.directory, request.sandbox) if request.directory is not None else None
-        if where is not None:
-            await self._choose(where)
-        session = await self._on(request.directory, lambda on: on.open_session(request), math.inf)
-        if where is not None:
-            await self._note(session, where)
+        location = _SessionLocation(request.directory, request.sandbox) if request.directory is not None else None
+        if location is not None:
+            await self._choose(location)
+        session = await self._call_server(request.directory, lambda runner: runner.open_session(request), math.inf)
+        if location is not None:
+            await self._note(session, location)
         return session
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
@@ -401,10 +401,10 @@ class IsolatedRunner:
         chosen = await self._chosen(directory) if directory is not None else None
         if place is not None and chosen is None and not await self._has(place, "data"):
             return None  # a server that is begun to look for it might be another than its agent is to have
-        session = await self._on(directory, lambda on: on.find_session(key, directory), math.inf)
+        session = await self._call_server(directory, lambda runner: runner.find_session(key, directory), math.inf)
         if session is not None and directory is not None and await self._directory(session) != directory:
             # it is the last that was opened there, and what it wants was written down before
-            await self._note(session, _Where(directory, sandbox_named(chosen)))
+            await self._note(session, _SessionLocation(directory, sandbox_named(chosen)))
         return session
 
     async def _has(self, place: Path, name: str) -> bool:
@@ -417,17 +417,18 @@ class IsolatedRunner:
     transcript, reply = forward(OpencodeRunner.transcript), forward(OpencodeRunner.reply)
 
     async def send(self, prompt: Prompt) -> str:
-        if (where := await self._where(prompt.session)) is not None:
-            await self._choose(where)
-        return await self._on(await self._directory(prompt.session), lambda on: on.send(prompt), math.inf)
+        if (location := await self._find_session(prompt.session)) is not None:
+            await self._choose(location)
+        directory = await self._directory(prompt.session)
+        return await self._call_server(directory, lambda runner: runner.send(prompt), math.inf)
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those sessions that run a turn (see the port); of a place's server that does not answer none does."""
-        found = set[str]()
-        for where, those in await self._by_server(sessions):
+        busy_sessions = set[str]()
+        for directory, group in await self._by_server(sessions):
             with suppress(RunnerRefused, SessionUnavailable):  # whoever reads such a session is told why
-                found |= await self._on(where, lambda on, those=those: on.busy(those))
-        return frozenset(found)
+                busy_sessions |= await self._call_server(directory, lambda runner, group=group: runner.busy(group))
+        return frozenset(busy_sessions)
 
     async def abort(self, session: str) -> None:
         """Stop a session's turn and see it stopped (see the port): where its own server does not say so, that ends."""
@@ -445,15 +446,15 @@ class IsolatedRunner:
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        found: list[Request] = []
-        for where, those in await self._by_server(sessions):
+        open_requests: list[Request] = []
+        for directory, group in await self._by_server(sessions):
             try:
-                found += await self._on(where, lambda on, those=those: on.requests(those))
+                open_requests += await self._call_server(directory, lambda runner, group=group: runner.requests(group))
             except (RunnerRefused, SessionUnavailable) as error:
-                if where is None:
+                if directory is None:
                     raise
-                found += [Request("", one, "permission", unlisted=str(error)) for one in those]
-        return tuple(found)
+                open_requests += [Request("", one, "permission", unlisted=str(error)) for one in group]
+        return tuple(open_requests)
 
     # --- signs ----------------------------------------------------------------------------------------------------
 

@@ -88,14 +88,14 @@ class ReportedRequests:
     def hear(self, kind: str, event: str) -> None:
         """Take in an event of a request; where its text cannot be read, its ids are kept, so that it can be denied."""
         try:
-            said: Any = read_json(self._redaction.data(event.encode(errors="replace")))
-            told = said["payload"]["properties"]
+            content: Any = read_json(self._redaction.data(event.encode(errors="replace")))
+            properties = content["payload"]["properties"]
             if kind.endswith(".asked"):
-                asked = _request(kind, told)
-                self._open.pop(asked.id, None)
-                self._open[asked.id] = asked
+                request = _request(kind, properties)
+                self._open.pop(request.id, None)
+                self._open[request.id] = request
             else:
-                self._open.pop(str(told["requestID"]), None)
+                self._open.pop(str(properties["requestID"]), None)
         except (ValueError, TypeError, KeyError, RecursionError):
             return
         if len(self._open) > KEPT:
@@ -105,53 +105,54 @@ class ReportedRequests:
         """The server's life is over, and what it asked with it."""
         self._open.clear()
 
-    def now(self, kind: str) -> tuple[Request, ...]:
+    def list_open(self, kind: str) -> tuple[Request, ...]:
         """What waits for an answer, by the sessions that ask."""
         return tuple(one for one in self._open.values() if one.kind == kind)
 
 
-def _request(kind: str, told: dict[str, Any]) -> Request:
-    which = "permission" if kind.startswith("permission") else "question"
+def _request(kind: str, properties: dict[str, Any]) -> Request:
+    list_kind = "permission" if kind.startswith("permission") else "question"
     try:
-        return _LISTS[which].validate_python((told,))[0].as_request()
+        return _LISTS[list_kind].validate_python((properties,))[0].as_request()
     except ValidationError:
-        return Request(str(told["id"]), str(told["sessionID"]), which)
+        return Request(str(properties["id"]), str(properties["sessionID"]), list_kind)
 
 
-async def asked(
-    get: Get, whose: Whose, places: SessionDirectories, told: ReportedRequests, sessions: Collection[str]
+async def list_requests(
+    get: Get, whose: Whose, places: SessionDirectories, reported: ReportedRequests, sessions: Collection[str]
 ) -> tuple[Request, ...]:
     """What these sessions ask, by the lists of their folders; where one is refused, by what the stream told."""
-    found: list[Request] = []
-    for place in await places.of_all(sessions):
+    open_requests: list[Request] = []
+    for place in await places.find_directories(sessions):
         requests, refused = await listed(get, place, whose)
-        found += requests
-        for kind, why in refused.items():
-            known = [Request("", session, kind) for session in sorted(sessions)]
-            known += await of_ours(told.now(kind), whose)
-            found += [replace(one, unlisted=why) for one in known if await places.of(one.session) == place]
-    return tuple({(one.session, one.id): one for one in found}.values())
+        open_requests += requests
+        for kind, reason in refused.items():
+            candidates = [Request("", session, kind) for session in sorted(sessions)]
+            candidates += await of_ours(reported.list_open(kind), whose)
+            here = [one for one in candidates if await places.find_directory(one.session) == place]
+            open_requests += [replace(request, unlisted=reason) for request in here]
+    return tuple({(one.session, one.id): one for one in open_requests}.values())
 
 
 async def drop(
-    post: Callable[[str, str, object], Awaitable[httpx.Response]], whose: Whose, session: str, left: Iterable[Request]
+    post: Callable[[str, str, object], Awaitable[httpx.Response]], whose: Whose, session: str, open_: Iterable[Request]
 ) -> None:
     """Take what a stopped turn asked off the server's list (facts/opencode.md 19), which it may keep unreadable."""
-    for one in await of_ours(left, whose):
+    for one in await of_ours(open_, whose):
         if one.session == session:
             how = "reply" if one.kind == "permission" else "reject"
             await post(session, f"/{one.kind}/{one.id}/{how}", {"reply": "reject"})
 
 
-async def of_ours(asked: Iterable[Request], whose: Whose) -> list[Request]:
+async def of_ours(requests: Iterable[Request], whose: Whose) -> list[Request]:
     """Those that sessions of ours ask, or subagents below them, under the name of ours."""
-    owned = [(one, await whose(one.session)) for one in asked]
+    owned = [(one, await whose(one.session)) for one in requests]
     return [replace(one, session=session) for one, session in owned if session is not None]
 
 
 async def listed(get: Get, place: str | None, whose: Whose) -> tuple[list[Request], dict[RequestKind, str]]:
     """Everything that sessions of ours in a folder ask; and why a kind of it is not listed."""
-    found: list[Request] = []
+    open_requests: list[Request] = []
     refused: dict[RequestKind, str] = {}
     for kind, shape in _LISTS.items():
         try:
@@ -162,8 +163,8 @@ async def listed(get: Get, place: str | None, whose: Whose) -> tuple[list[Reques
         except ValidationError as error:
             refused[kind] = f"GET /{kind}: {error.errors(include_url=False, include_input=False)[0]}"[:LONGEST]
         else:
-            found += await of_ours([entry.as_request() for entry in entries], whose)
-    return found, refused
+            open_requests += await of_ours([entry.as_request() for entry in entries], whose)
+    return open_requests, refused
 
 
 def reply(kind: RequestKind, verdict: Verdict, answers: Answers, message: str) -> dict[str, object]:

@@ -145,7 +145,7 @@ def _together(own: Sequence[Rule], ours: Sequence[Rule]) -> list[Rule]:
             done.append(name)
             least, wide = [_Said("*", "deny")], (_Said("*", "ask"), *theirs)
             if not _shut(theirs) and not _shut(mine):
-                least = [said for one in (_Said("*", "allow"), *mine) for said in _within(one, wide)]
+                least = [said for one in (_Said("*", "allow"), *mine) for said in _restrict_rule(one, wide)]
             found += [{"permission": name, "pattern": one.pattern, "action": one.action} for one in least]
     return found
 
@@ -173,7 +173,7 @@ def _shut(said: Sequence[_Said]) -> bool:
     return False
 
 
-def _within(one: _Said, theirs: Sequence[_Said]) -> Iterator[_Said]:
+def _restrict_rule(one: _Said, theirs: Sequence[_Said]) -> Iterator[_Said]:
     """A rule of ours, and in its room what theirs forbid."""
     if one.action == "deny":
         yield one

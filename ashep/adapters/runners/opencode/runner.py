@@ -14,17 +14,17 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from ashep.adapters.runners.opencode import activity as signs
 from ashep.adapters.runners.opencode import (
+    activity,
     endpoints,
     provider_errors,
+    requests,
     rule_intersection,
     rulesets,
     schema,
     session_directories,
     turns,
 )
-from ashep.adapters.runners.opencode import requests as questions
 from ashep.adapters.runners.opencode.client import CALL, Client, ConnectionRefused, probe, was_refused
 from ashep.adapters.system import programs
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
@@ -71,8 +71,8 @@ class OpencodeRunner:
         self._ours: dict[str, str | None] = {}
         self._narrow = rule_intersection.Narrow(self._call)
         self._places = session_directories.SessionDirectories(lambda path: self._call("GET", path, accept=_NOT_THERE))
-        self._watch = signs.ActivityMonitor()
-        self._told = questions.ReportedRequests(self._redaction)
+        self._watch = activity.ActivityMonitor()
+        self._told = requests.ReportedRequests(self._redaction)
         self._misread: tuple[str, int] | None = None
         """The file of its configuration that the server refused last, and when that was changed."""
 
@@ -240,19 +240,19 @@ class OpencodeRunner:
     async def _read_turn(self, session: str, message_id: str, ours: frozenset[str]) -> tuple[Turn, bool]:
         instance = self._connected().address.instance
         messages = await self._messages(session, until=message_id)
-        status = (await self._statuses(await self._places.of(session))).get(session, _IDLE)
+        status = (await self._statuses(await self._places.find_directory(session))).get(session, _IDLE)
         turn = turns.read_turn(messages, message_id, ours, status, instance)
         if turn.state in ("missing", "stored") and session in self._watch.errors:
             turn = replace(turn, error=self._redaction.text(self._watch.errors[session]))
         return turn, turns.is_being_written(messages, message_id, ours)
 
     async def life(self, session: str) -> Life:
-        place = await self._places.of(session)
+        place = await self._places.find_directory(session)
         asked = partial(self._call, "GET", accept=_NOT_THERE, directory=place)
-        return await signs.read(asked, self._watch, session)
+        return await activity.read(asked, self._watch, session)
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
-        found = [await self._statuses(place) for place in await self._places.of_all(sessions)]
+        found = [await self._statuses(place) for place in await self._places.find_directories(sessions)]
         return frozenset(
             session for session in sessions if any(session in listed and listed[session].busy for listed in found)
         )
@@ -264,7 +264,7 @@ class OpencodeRunner:
         """
         path = f"/session/{session}/abort"
         deadline = anyio.current_time() + _ABORT
-        asked = [one for kind in ("permission", "question") for one in self._told.now(kind)]
+        asked = [one for kind in ("permission", "question") for one in self._told.list_open(kind)]
         quiet_since, slowest = None, 0.0
         while (began := anyio.current_time()) < deadline:
             if quiet_since is None:
@@ -277,7 +277,7 @@ class OpencodeRunner:
                 quiet_since = None
             elif (quiet_since is not None and now - quiet_since >= quiet) or await self._answered(session):
                 if await self._delete_unanswered(session):
-                    return await questions.drop(self._post, self._root, session, asked)
+                    return await requests.drop(self._post, self._root, session, asked)
                 quiet_since = None
             elif quiet_since is None:
                 quiet_since = now
@@ -315,16 +315,16 @@ class OpencodeRunner:
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        return await questions.asked(self._get, self._root, self._places, self._told, sessions)
+        return await requests.list_requests(self._get, self._root, self._places, self._told, sessions)
 
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
-        body = questions.reply(kind, verdict, answers, message)
+        body = requests.reply(kind, verdict, answers, message)
         return (await self._post(session, f"/{kind}/{request}/reply", body)).status_code < 300
 
     async def _post(self, session: str, path: str, body: object) -> httpx.Response:
-        place = await self._places.of(session)
+        place = await self._places.find_directory(session)
         return await self._call("POST", path, json=body, accept=_NOT_THERE, directory=place)
 
     async def _root(self, session: str) -> str | None:
@@ -344,7 +344,7 @@ class OpencodeRunner:
         pause = _BACKOFF[0]
         while True:
             try:
-                async for sign in signs.listen(self._connected(), self._watch, self._told):
+                async for sign in activity.listen(self._connected(), self._watch, self._told):
                     pause = _BACKOFF[0]
                     yield sign
             except httpx.ConnectError as error:

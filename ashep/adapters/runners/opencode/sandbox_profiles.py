@@ -56,7 +56,7 @@ class Profiles:
         """Give the profile of a place's server, which has `folder`: that of all, or (`session`) of who works there."""
         wished = sandbox_named(await anyio.to_thread.run_sync(wish_of, folder)) if session else None
         given = await self._surroundings.of_place(place, wished)
-        await anyio.to_thread.run_sync(_named, folder, place)
+        await anyio.to_thread.run_sync(_link_place, folder, place)
         how = json.dumps(["maker", given.agents.model_dump(mode="json"), str(place)])
         if given.sandbox is not None:
             await self.logins.keep()
@@ -67,24 +67,24 @@ class Profiles:
     async def judge(self, folder: Path) -> SandboxProfile:
         """Give the profile of the server of those who judge: what is committed, and the base's configuration."""
         try:
-            held = dict(await self._base((*_CONFIG, *INSTRUCTIONS, _FOLDER)))
-            if included := _in_repository(held):
-                held |= await self._base(included)
+            files = dict(await self._base((*_CONFIG, *INSTRUCTIONS, _FOLDER)))
+            if included := _in_repository(files):
+                files |= await self._base(included)
         except AshepError as error:
             raise RunnerUnavailable(f"the base branch's configuration cannot be read: {error}") from error
-        name = sha256(repr(sorted(held.items())).encode()).hexdigest()[:16]
+        name = sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
         base, ground = folder / "base" / name, self._ground
-        await anyio.to_thread.run_sync(_written, base, held)
-        found = [base / one for one in INSTRUCTIONS if one in held]
+        await anyio.to_thread.run_sync(_write_base, base, files)
+        instructions = [base / one for one in INSTRUCTIONS if one in files]
         environment = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1", "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1"}
-        named = [base / one for one in _CONFIG if one in held]
-        if named and "OPENCODE_CONFIG" not in self._environ:
-            environment["OPENCODE_CONFIG"] = str(named[0])
+        configs = [base / one for one in _CONFIG if one in files]
+        if configs and "OPENCODE_CONFIG" not in self._environ:
+            environment["OPENCODE_CONFIG"] = str(configs[0])
         if "OPENCODE_CONFIG_DIR" not in self._environ and (base / _FOLDER).is_dir():
             environment["OPENCODE_CONFIG_DIR"] = str(base / _FOLDER)
         content = self._environ.get("OPENCODE_CONFIG_CONTENT", "")
         servers = await anyio.to_thread.run_sync(_moved, {**self._environ, **environment}, base, content)
-        extra = {"lsp": False, "formatter": False, "instructions": [str(found[0])] if found else [], "mcp": servers}
+        extra = {"lsp": False, "formatter": False, "instructions": [*map(str, instructions[:1])], "mcp": servers}
         environment["OPENCODE_CONFIG_CONTENT"] = _merged(content, extra)
         await anyio.to_thread.run_sync(lambda: ground.mkdir(parents=True, exist_ok=True))
         wished = self._surroundings.agents.sandbox
@@ -99,7 +99,7 @@ class Profiles:
     def _profile(
         self,
         folder: Path,
-        at: Path,
+        directory: Path,
         sandbox: Bubblewrap | None,
         how: str,
         writable: Sequence[Path],
@@ -108,13 +108,13 @@ class Profiles:
     ) -> SandboxProfile:
         how = sha256(f"{how} {self._surroundings.agents.plugins} copy".encode()).hexdigest()[:16]
         if sandbox is None:
-            made = self._surroundings.open(at, environment)
-            return replace(made, how=f"{made.how} {how}")
+            profile = self._surroundings.open(directory, environment)
+            return replace(profile, how=f"{profile.how} {how}")
         home = Path(self._environ.get("HOME") or Path.home())
         config = Path(self._environ.get("XDG_CONFIG_HOME") or home / ".config", "opencode")
         cache = Path(self._environ.get("XDG_CACHE_HOME") or home / ".cache", "opencode")
-        own, models = [folder / one for one in ("data", "state")], cache / "models.json"
-        for one in own:
+        data_folders, models = [folder / one for one in ("data", "state")], cache / "models.json"
+        for one in data_folders:
             one.mkdir(parents=True, exist_ok=True, mode=0o700)
         given = {"OPENCODE_DISABLE_LSP_DOWNLOAD": "1", **environment}
         if not self._surroundings.agents.plugins:
@@ -122,17 +122,17 @@ class Profiles:
         if models.exists():
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
-        settings, placed = _settings(config, at, home, self._environ), list[BindMount]()
+        settings, placed = _settings(config, directory, home, self._environ), list[BindMount]()
         if not self._surroundings.agents.plugins:
             settings, placed = _without_plugins(settings, folder / "settings")
-        made = self._surroundings.closed(
-            sandbox, folder, at, given,
-            writable=(*own, *writable), readable=readable,
+        profile = self._surroundings.closed(
+            sandbox, folder, directory, given,
+            writable=(*data_folders, *writable), readable=readable,
             kept=(self.logins.folder, *settings, *(cache / one for one in (*_CACHED, models.name))),
             placed=placed,
             programs=(cache / "bin",),
         )  # fmt: skip
-        return replace(made, how=f"{made.how} {how}", login=self.logins.copy)
+        return replace(profile, how=f"{profile.how} {how}", login=self.logins.copy)
 
 
 def wish_of(folder: Path) -> str | None:
@@ -153,7 +153,7 @@ def sandbox_named(word: str | None) -> Sandbox | None:
     return next((arg for arg in get_args(Sandbox) if arg == word), None)
 
 
-def _named(folder: Path, place: Path) -> None:
+def _link_place(folder: Path, place: Path) -> None:
     """Let the folder of a server say whose it is."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with suppress(FileExistsError):
@@ -167,13 +167,13 @@ _OF_PATHS = re.compile(r"(?!/|~|\.\.)[^\0]+")
 """A path that may lie in the repository."""
 
 
-def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) -> list[Path]:
+def _settings(config: Path, directory: Path, home: Path, environ: Mapping[str, str]) -> list[Path]:
     """Give the user's own settings of OpenCode, and the files that they include."""
     named = [Path(environ[name]) for name in ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR") if environ.get(name)]
     files = [one for top in (config, *named) for one in (sorted(top.iterdir()) if top.is_dir() else [top])]
-    said = [(environ.get("OPENCODE_CONFIG_CONTENT", ""), at)]
-    said += [(one.read_text(errors="replace"), one.parent) for one in files if one.suffix in _JSON and one.is_file()]
-    included = [(one, folder) for text, folder in said for one in _INCLUDED.findall(text)]
+    texts = [(environ.get("OPENCODE_CONFIG_CONTENT", ""), directory)]
+    texts += [(one.read_text(errors="replace"), one.parent) for one in files if one.suffix in _JSON and one.is_file()]
+    included = [(one, folder) for text, folder in texts for one in _INCLUDED.findall(text)]
     named_files = [home / one[2:] if one.startswith("~/") else folder / one for one, folder in included]
     # what stands in the braces may be no path at all, and too long for one: `Path.is_file` raises there
     return [*files, *(path for path in named_files if os.path.isfile(path))]
@@ -199,16 +199,16 @@ def _without_plugins(settings: Sequence[Path], folder: Path) -> tuple[list[Path]
     return plain, copies
 
 
-def _in_repository(held: Mapping[str, bytes]) -> list[str]:
+def _in_repository(files: Mapping[str, bytes]) -> list[str]:
     """Name the files that settings of a repository include, as far as they lie in it."""
-    said = [(name, held[name].decode(errors="replace")) for name in held if name.endswith(_JSON)]
-    found = (
+    texts = [(name, files[name].decode(errors="replace")) for name in files if name.endswith(_JSON)]
+    paths = (
         os.path.normpath(os.path.join(os.path.dirname(name), one))
-        for name, text in said
+        for name, text in texts
         for one in _INCLUDED.findall(text)
     )
-    inner = {path for path in found if _OF_PATHS.fullmatch(path) and len(path) <= _LONGEST}
-    return sorted(inner - held.keys())[:_MOST]
+    inner = {path for path in paths if _OF_PATHS.fullmatch(path) and len(path) <= _LONGEST}
+    return sorted(inner - files.keys())[:_MOST]
 
 
 def _merged(content: str, extra: Mapping[str, object]) -> str:
@@ -219,8 +219,8 @@ def _merged(content: str, extra: Mapping[str, object]) -> str:
         servers |= {name: as_object(servers.get(name)) | more for name, more in as_object(extra["mcp"]).items()}
         return json.dumps({**settings, **extra, "mcp": servers})
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        why = f"OPENCODE_CONFIG_CONTENT is not JSON with an object, and judges need more in it: {error}"
-        raise ServerNotStarted(why) from error
+        reason = f"OPENCODE_CONFIG_CONTENT is not JSON with an object, and judges need more in it: {error}"
+        raise ServerNotStarted(reason) from error
 
 
 def _moved(environ: Mapping[str, str], base: Path, content: str) -> dict[str, object]:
@@ -238,8 +238,8 @@ def _moved(environ: Mapping[str, str], base: Path, content: str) -> dict[str, ob
         try:
             named = as_object(read_jsonc(text).get("mcp") if "mcp" in text else None)
         except (ValueError, RecursionError) as error:
-            why = f"{name or 'OPENCODE_CONFIG_CONTENT'} may name programs, and is not JSON with an object: {error}"
-            raise ServerNotStarted(why) from error
+            reason = f"{name or 'OPENCODE_CONFIG_CONTENT'} may name programs, and is not JSON with an object: {error}"
+            raise ServerNotStarted(reason) from error
         for server, one in named.items():
             servers[server] = {**servers.get(server, {}), **as_object(one)}
     moved = dict[str, object]()
@@ -253,13 +253,13 @@ def _moved(environ: Mapping[str, str], base: Path, content: str) -> dict[str, ob
     return moved
 
 
-def _written(base: Path, held: Mapping[str, bytes]) -> None:
+def _write_base(base: Path, files: Mapping[str, bytes]) -> None:
     """Write the base's configuration down, once: its folder is named by what is in it."""
     if base.is_dir():
         return
     base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = Path(tempfile.mkdtemp(dir=base.parent))
-    for name, content in held.items():
+    for name, content in files.items():
         (draft / name).parent.mkdir(parents=True, exist_ok=True)
         (draft / name).write_bytes(content)
     for old in base.parent.iterdir():

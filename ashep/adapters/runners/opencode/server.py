@@ -32,9 +32,9 @@ from pydantic import BaseModel, ValidationError
 
 from ashep.adapters.git import fsync
 from ashep.adapters.runners.opencode.client import PROBE, USER, Address, probe, was_refused
-from ashep.adapters.runners.opencode.environment import passed
+from ashep.adapters.runners.opencode.environment import filter_environment
 from ashep.adapters.sandboxes.bubblewrap import View
-from ashep.adapters.sandboxes.exec import needed, start
+from ashep.adapters.sandboxes.exec import find_program_folders, start
 from ashep.adapters.sandboxes.logins import orders
 from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.system import process_table, programs
@@ -130,7 +130,7 @@ class ManagedServer:
         state: Path,
         environ: Mapping[str, str] | None = None,
         nice: int = 0,
-        named: Collection[str] = (),
+        names: Collection[str] = (),
         secret: Collection[str] = (),
         folder: Callable[[], Path] | None = None,
         profile: Callable[[Path], Awaitable[SandboxProfile]] | None = None,
@@ -138,7 +138,7 @@ class ManagedServer:
         """`named` and `secret`: variables that pass to the server, too, and those that never do. `folder`: gives its
         own; None: that of the state folder. `profile`: gives how it is started, with its folder; None: as we are.
         """
-        self._named, self._secret = named, secret
+        self._named, self._secret = names, secret
         self._own, self._profiled = folder, profile
         self._profile: SandboxProfile | None = None
         self._command, self._nice = tuple(command), nice
@@ -201,17 +201,17 @@ class ManagedServer:
     async def living(self) -> Address:
         """Say where the server that runs is; `RunnerUnavailable` where none does. Nothing is started or written."""
         record = await _in_thread(self._read)
-        found = await _in_thread(_leader, record) if record is not None else None
-        if record is None or found is None:
+        leader = await _in_thread(_leader, record) if record is not None else None
+        if record is None or leader is None:
             raise RunnerUnavailable("no managed agent server runs")
         await _in_thread(self._listens, record)
-        return _address(record.model_copy(update={"pid": found[0], "started": found[1]}))
+        return _address(record.model_copy(update={"pid": leader[0], "started": leader[1]}))
 
     async def surroundings(self) -> tuple[SandboxProfile | None, dict[str, str]]:
         """Say how it would be started now, and what the tools of its agents have in their environment."""
         folder = await _in_thread(lambda: self.folder)
         profile = await self._profiled(folder) if self._profiled is not None else None
-        return profile, await _in_thread(self._given, profile)
+        return profile, await _in_thread(self._make_environment, profile)
 
     async def stop(self) -> bool:
         """End the server and everything that it started, and see it dead; False where none ran."""
@@ -253,22 +253,22 @@ class ManagedServer:
         record = self._read()
         if record is None:
             return None
-        found = _leader(record)
-        if found is None:
+        leader = _leader(record)
+        if leader is None:
             return record.model_copy(update={"pid": None, "started": None})
-        if (record.pid, record.started) != found:  # ashep died before it could write them
-            record = record.model_copy(update={"pid": found[0], "started": found[1]})
+        if (record.pid, record.started) != leader:  # ashep died before it could write them
+            record = record.model_copy(update={"pid": leader[0], "started": leader[1]})
             self._write(record)
         return record
 
     async def _start(self) -> Address:
-        record, taken = await _in_thread(self._launch), None
+        record, port_error = await _in_thread(self._launch), None
         try:
             if await self._answers(record):
                 return await self._reached(record)
         except _Taken as error:
-            taken = error
-        return await self._give_up(record, taken)
+            port_error = error
+        return await self._give_up(record, port_error)
 
     async def _reached(self, record: ServerRecord) -> Address:
         """Note that a server answers, and return where it is."""
@@ -277,7 +277,7 @@ class ManagedServer:
             await _in_thread(self._write, record.model_copy(update={"answered": True}))
         return _address(record)
 
-    async def _give_up(self, record: ServerRecord, why: ServerNotStarted | None = None) -> NoReturn:
+    async def _give_up(self, record: ServerRecord, cause: ServerNotStarted | None = None) -> NoReturn:
         """End a server that has never answered. Raises `ServerNotStarted`."""
         silence, lived = self._silence, await _in_thread(process_table.lives, record.pid, record.started)
         used = await _in_thread(process_table.processor_time, record.pid or 0)
@@ -285,8 +285,8 @@ class ManagedServer:
         tail = await _in_thread(self._log_tail)
         await _in_thread(self._forget)
         self._silence = None
-        if why is not None:
-            raise why
+        if cause is not None:
+            raise cause
         fate = "ended at its start"
         if lived and silence is not None:
             self._first = min(silence.bound * 2, LONGEST_PATIENCE)
@@ -383,11 +383,11 @@ class ManagedServer:
 
     def _spawn(self, program: Path, record: ServerRecord) -> tuple[subprocess.Popen[bytes], int | None]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
-        own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
+        login = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
         profile, sandbox, view = self._profile, None, View(self._directory, ())
         if profile is not None and (sandbox := profile.sandbox) is not None:
-            view = replace(profile.view, readable=(*profile.view.readable, *needed(program)))
-        environment = self._given(profile) | own
+            view = replace(profile.view, readable=(*profile.view.readable, *find_program_folders(program)))
+        environment = self._make_environment(profile) | login
         descriptor = os.open(self._log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             files = (subprocess.DEVNULL, descriptor, descriptor)
@@ -401,8 +401,8 @@ class ManagedServer:
             process_table.restrain(first, 0)
         return process, first
 
-    def _given(self, profile: SandboxProfile | None) -> dict[str, str]:
-        kept = passed(self._environ, self._named, self._secret)
+    def _make_environment(self, profile: SandboxProfile | None) -> dict[str, str]:
+        inherited = filter_environment(self._environ, self._named, self._secret)
         ours = {
             "BEADS_ACTOR": "ashep-agent",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -410,9 +410,9 @@ class ManagedServer:
             "XDG_STATE_HOME": str(self.folder / "state"),
         }
         if profile is not None:
-            kept = {name: value for name, value in kept.items() if name not in profile.without}
+            inherited = {name: value for name, value in inherited.items() if name not in profile.without}
             ours |= profile.environment
-        return kept | fsync.environment(kept) | ours
+        return inherited | fsync.environment(inherited) | ours
 
     @property
     def _login(self) -> Path:
@@ -440,8 +440,8 @@ class ManagedServer:
                 return
             file.seek(size - LOG_KEPT)
             old = os.open(f"{self._log_file}.old", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(old, "wb") as kept:
-                kept.write(file.read(LOG_KEPT))
+            with os.fdopen(old, "wb") as target:
+                target.write(file.read(LOG_KEPT))
             file.truncate(0)
 
     def _log_tail(self) -> str:
@@ -531,15 +531,17 @@ def how_to_open(settings: Settings, project: Path, folder: Path, session: str, *
     opencode = settings.runners.opencode
     if opencode.url is not None:
         secret = "" if opencode.password_env == _VARIABLE else f'{_VARIABLE}="${opencode.password_env}" '
-        return _told(secret, opencode.command, opencode.url, project, session)
+        return _describe_attach(secret, opencode.command, opencode.url, project, session)
     file = folder / "server.json"
     if (record := record_in(folder)) is None:
         return f"Its session is {session}; the agent server is not running, and starts with the next run."
     read = f"""sed -n 's/.*"password": *"\\([^"]*\\)".*/\\1/p' {shlex.quote(str(file))}"""
-    told = _told(f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session)
-    return f"{told}\nIts agent knows that server's password, too: what you see there may be its own." if alone else told
+    hint = _describe_attach(
+        f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session
+    )
+    return f"{hint}\nIts agent knows that server's password, too: what you see there may be its own." if alone else hint
 
 
-def _told(secret: str, command: tuple[str, ...], url: str, project: Path, session: str) -> str:
+def _describe_attach(secret: str, command: tuple[str, ...], url: str, project: Path, session: str) -> str:
     line = shlex.join((*command, "attach", url, "--dir", str(project), "--session", session))
     return f"Its session opens with:\n  {secret}{line}"

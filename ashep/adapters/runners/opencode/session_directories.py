@@ -26,7 +26,7 @@ class SessionDirectories:
         """Remember where a session was opened or found."""
         self._known[session] = directory
 
-    async def of(self, session: str) -> str | None:
+    async def find_directory(self, session: str) -> str | None:
         """Give the folder of a session; a session that is not there has none of its own."""
         if session not in self._known:
             answer = await self._find(f"/session/{session}")
@@ -35,7 +35,7 @@ class SessionDirectories:
             self._known[session] = schema.parse(schema.SESSION, answer.content).directory
         return self._known[session]
 
-    async def of_all(self, sessions: Collection[str]) -> list[str | None]:
+    async def find_directories(self, sessions: Collection[str]) -> list[str | None]:
         """Give the folders of several, each once, in an order that another process repeats."""
-        found = {await self.of(session) for session in sorted(sessions)}
-        return sorted(found, key=lambda place: place or "")
+        directories = {await self.find_directory(session) for session in sorted(sessions)}
+        return sorted(directories, key=lambda place: place or "")

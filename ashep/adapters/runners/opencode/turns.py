@@ -166,7 +166,7 @@ def read_turn(
         deleted = Message(info=Info(id=message_id, role="user", time=Time()))
         messages = (*messages[:at], deleted, *messages[at:])
     prompt = messages[at]
-    answers, people = _after(messages, at, ours)
+    answers, people = _split_turn(messages, at, ours)
     if not prompt.parts and not answers:
         return Turn("missing", instance)
     last = _last(answers, messages[:at])
@@ -201,24 +201,24 @@ def is_being_written(messages: Sequence[Message], message_id: str, ours: frozens
     return newest is not None and not newest.parts and newest.info.id != message_id and newest.info.id not in ours
 
 
-def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[list[Message], tuple[str, ...]]:
+def _split_turn(messages: Sequence[Message], start: int, ours: frozenset[str]) -> tuple[list[Message], tuple[str, ...]]:
     """The answers of the turn that begins at an index, and the user messages after it that a person wrote.
 
     Where the clock was set back, what came earlier stands behind the prompt, and what came later before it: `ours` says
     what was there already, and the parent of an answer whose it is. An answer that was on its way when a person wrote
     belongs to the turn as well, because its parent does.
     """
-    prompt = messages[at]
-    asked = {message.info.id for message in messages if message.info.role == "user"}
+    prompt = messages[start]
+    questions = {message.info.id for message in messages if message.info.role == "user"}
     turn = {prompt.info.id}
-    answers: list[Message] = [m for m in messages[:at] if m.info.parentID == prompt.info.id]
-    taken = {answer.info.id for answer in answers}
+    answers: list[Message] = [m for m in messages[:start] if m.info.parentID == prompt.info.id]
+    answer_ids = {answer.info.id for answer in answers}
     people: list[str] = []
-    for place, message in enumerate((*messages[at + 1 :], *messages[:at])):
+    for place, message in enumerate((*messages[start + 1 :], *messages[:start])):
         if message.info.role == "assistant":
-            behind = place < len(messages) - at - 1
-            ours_by_parent = message.info.parentID in turn and message.info.id not in taken
-            if ours_by_parent or (behind and not (people or message.info.parentID in asked)):
+            behind = place < len(messages) - start - 1
+            ours_by_parent = message.info.parentID in turn and message.info.id not in answer_ids
+            if ours_by_parent or (behind and not (people or message.info.parentID in questions)):
                 answers.append(message)
         elif message.info.id in ours:
             continue

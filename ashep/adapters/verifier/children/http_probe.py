@@ -33,7 +33,7 @@ class _LateError(Exception):
 
 
 @contextmanager
-def _within(seconds: float) -> Generator[None]:
+def _limit_time(seconds: float) -> Generator[None]:
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
     try:
         yield
@@ -101,7 +101,7 @@ def _wait(order: "Order", pid: int, port: int) -> "Order | str":
     """Ask until it answers; gives where it listens, or what is wrong."""
     pauses, ended, said = list(_PAUSES), False, "nothing listens on the port"
     try:
-        with _within(order["ready_within"]):
+        with _limit_time(order["ready_within"]):
             while True:
                 if not ended and os.waitpid(pid, os.WNOHANG) != (0, 0):
                     ended = True  # it may have left a server behind
@@ -142,7 +142,7 @@ def _ask(order: "Order", host: str, port: int) -> "Order":
     kind = HTTPSConnection if order.get("tls") else HTTPConnection
     connection = kind(host, port, timeout=order["within"])
     try:
-        with _within(order["within"]):
+        with _limit_time(order["within"]):
             try:
                 connection.connect()
             except (OSError, HTTPException) as error:

@@ -89,7 +89,7 @@ def _descendants() -> list[int]:
     return found
 
 
-def _held(pids: list[int]) -> int:
+def _sum_memory(pids: list[int]) -> int:
     """Bytes of memory that processes hold, without what they share. Address space does not count: node, Go and the JVM
     reserve far more of it than they use.
     """
@@ -222,7 +222,7 @@ def _watch(order: "Order", main: int, out: int, ends: _Ends, signals: int) -> tu
             below = _descendants()
             if len(below) > order["processes"]:
                 return "processes", None
-            if order["memory"] is not None and _held(below) > order["memory"]:
+            if order["memory"] is not None and _sum_memory(below) > order["memory"]:
                 return "memory", None
             look = now + _LOOK
 
