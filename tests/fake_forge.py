@@ -55,6 +55,8 @@ class FakeForge:
         """What is answered instead."""
         self.strangers: set[str] = set()
         """Who has nothing to say in the repository; all others may push to it."""
+        self.members: set[str] = set()
+        """Who is of the organisation, and may only read this repository."""
         self.forgets = False
         """A write is carried out, and its answer lost."""
         self._numbers = iter(range(7, 10**6))
@@ -81,7 +83,15 @@ class FakeForge:
 
     def association(self, login: str) -> str:
         """What GitHub calls somebody; `olga` owns the repository."""
-        return "OWNER" if login == "olga" else "CONTRIBUTOR" if login in self.strangers else "COLLABORATOR"
+        return (
+            "OWNER"
+            if login == "olga"
+            else "CONTRIBUTOR"
+            if login in self.strangers
+            else "MEMBER"
+            if login in self.members
+            else "COLLABORATOR"
+        )
 
     def create(self, branch: str, base: str, title: str, body: str) -> Pull | None:
         """None: there is an open one of this branch."""
@@ -236,6 +246,14 @@ def _github(forge: FakeForge) -> Iterator[Route]:
         pull = _of(forge, request)
         return pull and {"number": pull.number, "state": pull.state, "closed_by": {"login": pull.by}}
 
+    def permission(request: Request) -> Any:
+        who = request.path_params["login"]
+        if who not in {*forge.people(), *forge.strangers}:
+            return None
+        may = "admin" if who == "olga" else "read" if who in {*forge.strangers, *forge.members} else "write"
+        return {"permission": may, "role_name": may, "user": {"login": who}}
+
+    yield forge.route(f"{place}/collaborators/{{login}}/permission", permission)
     yield forge.route(f"{place}/pulls", listed, write=created)
     yield forge.route(f"{place}/pulls/{{number}}", lambda request: (pull := _of(forge, request)) and whole(pull))
     yield forge.route(f"{place}/issues/{{number}}", issue)
