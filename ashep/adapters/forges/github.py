@@ -75,13 +75,13 @@ class GitHub:
         ]
         said += [read_remark(one, "comment", "created_at", "remark") for one in remarks]
         belong = {
-            text(one, "user", "login")
-            for one in (*comments, *reviews, *remarks)
-            if text(one, "author_association") in self._people
+            text(entry, "user", "login")
+            for entry in (*comments, *reviews, *remarks)
+            if text(entry, "author_association") in self._people
         }
-        named = {one.by for one in said if one.by.casefold() in self._people}
-        heard = named | {login for login in sorted(belong - named) if await self._writes(login)}
-        return ordered(one for one in said if one.by in heard)
+        counting = {comment.by for comment in said if comment.by.casefold() in self._people}
+        heard = counting | {login for login in sorted(belong - counting) if await self._writes(login)}
+        return ordered(comment for comment in said if comment.by in heard)
 
     async def _writes(self, login: str) -> bool:
         """Whether an account may push: a MEMBER of an organisation need not.
@@ -93,8 +93,8 @@ class GitHub:
         except ForgeRefused as refused:
             if refused.status == 404:
                 return False
-            why = f"the token may not read what {login} may do ({refused}); name people in `landing.forge.people`"
-            raise ForgeUnauthorized(why) from refused
+            message = f"the token may not read what {login} may do ({refused}); name people in `landing.forge.people`"
+            raise ForgeUnauthorized(message) from refused
         return text(found, "permission") in ("admin", "write")
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""Opens a pull request unless it stands, at whichever forge."""
+"""Opens a pull request unless there is one, at all forges."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

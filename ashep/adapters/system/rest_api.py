@@ -47,7 +47,7 @@ class Transport(Protocol):
     ) -> ForgeResponse:
         """Send a request; `path` begins with a slash and is encoded already. Raises `ForgeUnavailable`.
 
-        `etag`: what is known; where it still stands the status is 304.
+        `etag`: what is known; where that is still so the status is 304.
         """
         ...
 
@@ -109,7 +109,7 @@ class Api:
         return self._read(path, answer), answer
 
     async def get_changed(self, path: str, etag: str, **params: str | int) -> tuple[Any, ForgeResponse]:
-        """Read what may be known by its ETag: None where that still stands."""
+        """Read what may be known by its ETag: None where that is still so."""
         answer = await self._transport.ask("GET", path, params, None, etag)
         return (None if etag and answer.status == 304 else self._read(path, answer)), answer
 
