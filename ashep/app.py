@@ -14,6 +14,7 @@ import anyio.to_thread
 from ashep import factories
 from ashep.actions.doctor import settings_of
 from ashep.actions.dry_run import DryRun, preview
+from ashep.actions.issue_sources import make_sources
 from ashep.actions.story_sync import Keeping, mirror_of
 from ashep.actions.verify_requests import VerifyResponder
 from ashep.adapters.git.user_work_tree import GitTree
@@ -115,6 +116,7 @@ async def _work(
     parts = Adapters(
         tracker, runner, tree, clock, notifier, trees, means, pulls, checkup, bases=True, asks=boxed, where=where,
         pressure=cpu_pressure, signatures=partial(factories.read_signatures, project),
+        sources=partial(make_sources, project, actor=actor, redaction=redaction),
     )  # fmt: skip
     systemd = Systemd.from_environ(os.environ)
     follower, code = Follower(state, journal, say), 0

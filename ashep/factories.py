@@ -436,7 +436,7 @@ def secret_variables(settings: Settings) -> frozenset[str]:
     """The environment variables from which config.yaml has a secret taken that no agent needs."""
     forge = settings.landing.forge
     names = {target.apprise_env for target in settings.notify.targets} | {forge.token_variable if forge else None}
-    names.add(settings.runners.opencode.password_env)
+    names |= {settings.runners.opencode.password_env, *(source.token_env for source in settings.sources.all)}
     return frozenset(name for name in names if name)
 
 

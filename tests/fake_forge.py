@@ -17,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tests.fake_issues import FakeIssues
+
 REPOSITORY = "acme/tools"
 TOKEN = "a-token-of-the-forge"
 DATE = "Sun, 06 Nov 2033 08:49:37 GMT"
@@ -48,6 +50,8 @@ class FakeForge:
     def __init__(self) -> None:
         self.url = ""
         self.pulls: list[Pull] = []
+        self.issues: FakeIssues = self.__dict__.get("issues") or FakeIssues(REPOSITORY)
+        FakeIssues.__init__(self.issues, REPOSITORY)  # its routes stand
         self.heads: dict[str, str] = {}
         """What was pushed to branches, where a test knows of it."""
         self.requests: list[tuple[str, str]] = []
@@ -55,6 +59,10 @@ class FakeForge:
         """What is answered instead."""
         self.strangers: set[str] = set()
         """Who has nothing to say in the repository; all others may push to it."""
+        self.members: set[str] = set()
+        """Who is of the organisation, and may only read this repository."""
+        self.pull_comments: Callable[[Request], Any] = self.__dict__.get("pull_comments", lambda request: None)
+        self.locks_us = False
         self.forgets = False
         """A write is carried out, and its answer lost."""
         self._numbers = iter(range(7, 10**6))
@@ -81,7 +89,15 @@ class FakeForge:
 
     def association(self, login: str) -> str:
         """What GitHub calls somebody; `olga` owns the repository."""
-        return "OWNER" if login == "olga" else "CONTRIBUTOR" if login in self.strangers else "COLLABORATOR"
+        return (
+            "OWNER"
+            if login == "olga"
+            else "CONTRIBUTOR"
+            if login in self.strangers
+            else "MEMBER"
+            if login in self.members
+            else "COLLABORATOR"
+        )
 
     def create(self, branch: str, base: str, title: str, body: str) -> Pull | None:
         """None: there is an open one of this branch."""
@@ -99,7 +115,7 @@ class FakeForge:
 
     @contextmanager
     def listening(self) -> Generator["FakeForge"]:
-        routes = [*_github(self), *_gitlab(self), *_gitea(self)]
+        routes = [*self.issues.routes(self), *_github(self), *_gitlab(self), *_gitea(self)]
         config = uvicorn.Config(
             Starlette(routes=routes), port=0, log_level="critical", lifespan="off", ws="none", date_header=False
         )
@@ -120,7 +136,7 @@ class FakeForge:
                 return trouble
             if TOKEN not in request.headers.get("Authorization", request.headers.get("PRIVATE-TOKEN", "")):
                 return JSONResponse({"message": "Bad credentials"}, 401)
-            if request.method == "POST":
+            if request.method != "GET":
                 assert write is not None
                 made = write(request, await request.json())
                 if self.forgets:
@@ -132,7 +148,7 @@ class FakeForge:
                 return JSONResponse({"message": "Not Found"}, 404)
             return made if isinstance(made, Response) else JSONResponse(made)
 
-        return Route(path, call, methods=["GET", "POST"] if write else ["GET"])
+        return Route(path, call, methods=["GET", "POST", "PATCH"] if write else ["GET"])
 
 
 def _paged(request: Request, found: list[Any], size: str = "per_page", most: int = 100) -> Response:
@@ -142,7 +158,7 @@ def _paged(request: Request, found: list[Any], size: str = "per_page", most: int
 
 
 def _of(forge: FakeForge, request: Request) -> Pull | None:
-    return forge.pull(request.path_params["number"])
+    return forge.pull(str(request.path_params["number"]))
 
 
 def _kind(pull: Pull, *kinds: str) -> list[dict[str, Any]]:
@@ -232,14 +248,19 @@ def _github(forge: FakeForge) -> Iterator[Route]:
         ]
         return {"total_count": len(found), "check_runs": found}
 
-    def issue(request: Request) -> Any:
-        pull = _of(forge, request)
-        return pull and {"number": pull.number, "state": pull.state, "closed_by": {"login": pull.by}}
+    def permission(request: Request) -> Any:
+        who = request.path_params["login"]
+        if who in forge.issues.rights:
+            return {"permission": forge.issues.rights[who], "role_name": "x", "user": {"login": who}}
+        if who not in {*forge.people(), *forge.strangers}:
+            return None
+        may = "admin" if who == "olga" else "read" if who in {*forge.strangers, *forge.members} else "write"
+        return {"permission": may, "role_name": may, "user": {"login": who}}
 
+    yield forge.route(f"{place}/collaborators/{{login}}/permission", permission)
     yield forge.route(f"{place}/pulls", listed, write=created)
     yield forge.route(f"{place}/pulls/{{number}}", lambda request: (pull := _of(forge, request)) and whole(pull))
-    yield forge.route(f"{place}/issues/{{number}}", issue)
-    yield forge.route(f"{place}/issues/{{number}}/comments", remarks("comment"))
+    forge.pull_comments = remarks("comment")
     yield forge.route(f"{place}/pulls/{{number}}/comments", remarks("remark"))
     verdicts = ("approved", "changes_requested", "pending")
     yield forge.route(f"{place}/pulls/{{number}}/reviews", remarks(*verdicts, at="submitted_at"))

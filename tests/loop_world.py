@@ -33,10 +33,13 @@ from ashep.core.state.world import World as Known
 from ashep.daemon.daemon import Adapters, RunningDaemon, WorkOptions, daemon
 from ashep.daemon.effects.executor import ReadSignatures
 from ashep.daemon.effects.pulls import ForgeAdapters
+from ashep.daemon.effects.sources import Make as MakeSources
+from ashep.daemon.effects.sources import SourceAdapters
 from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.extras.simulation.memory.source import MemorySource
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.extras.simulation.memory.work_tree import MemoryTree
 from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
@@ -91,7 +94,7 @@ class Through:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._target, name)
-        if name in ("hints", "signs", "actor", "settle", "aclose") or not callable(method):
+        if name in ("hints", "signs", "actor", "settle", "aclose", "confirm") or not callable(method):
             return method
 
         async def call(*arguments: object, **named: object) -> object:
@@ -183,6 +186,8 @@ class World:
         """What looks at the repository; None: nothing does."""
         self.forge: MemoryForge | None = None
         """Where pull requests are opened; None: nowhere."""
+        self.source: MemorySource | None = None
+        """Where issues come from beside the tracker; None: from nowhere."""
         self.runner = MemoryRunner(self.clock, self.play)
         self.notifier = MemoryNotifier()
         self.signatures: ReadSignatures | None = None
@@ -252,6 +257,16 @@ class World:
         site = cast("Any", Through(self.forge, points, lambda: self.random.uniform(0.05, 0.3), lost))
         return lambda *_: ForgeAdapters(site, site)
 
+    def _sources(self, source: MemorySource, points: Points) -> MakeSources:
+        """Issues of a source, and what writes them into the tracker, as seen through the points."""
+        there = Through(source, points, lambda: self.random.uniform(0.05, 0.3), ForgeUnavailable("lost", unknown=True))
+        here = Through(MemoryAnnotations(self.tracker), points, lambda: 0.05, TrackerUnavailable("lost"))
+
+        async def make(_: object) -> SourceAdapters:
+            return SourceAdapters({source.name: cast("Any", there)}, cast("Any", here))
+
+        return make
+
     # --- a life ---
 
     @asynccontextmanager
@@ -277,6 +292,8 @@ class World:
         parts = replace(parts, signatures=self.signatures)
         if self.forge is not None:
             parts = replace(parts, pulls=self._pulls(points))
+        if self.source is not None:
+            parts = replace(parts, sources=self._sources(self.source, points))
 
         def picture(entries: Sequence[Entry], world: Known) -> None:
             self.entries += entries

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.adapters.forges import parsing
 from ashep.adapters.git.integration import with_trailers
 from ashep.adapters.git.objects import _below as below  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.git.objects import _commit as read_commit  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.runners.opencode import provider_errors, turns
+from ashep.adapters.system import json_fields
 from ashep.adapters.verifier.program_run import render_output
 from ashep.config.checks.lint import lint
 from ashep.config.checks.parser import examine, fenced
@@ -162,7 +162,7 @@ READERS: dict[str, Read] = {
     "landing: trailers": lambda text: with_trailers(text, Candidate("a-1", "b", "c" * 40, "main", text, "merge")),
     "landing: attributes": lambda text: list(below(b"a/b", text.encode())),
     "landing: a commit": lambda text: read_commit("c" * 40, f"tree {text}\ncommitter {text}\n\n{text}".encode()),
-    "forges: a remark": lambda text: parsing.remark({"body": text}, "body"),
+    "forges: a remark": lambda text: json_fields.remark({"body": text}, "body"),
 }
 """What reads foreign text in the daemon, by where it is."""
 

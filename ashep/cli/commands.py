@@ -191,9 +191,31 @@ def example(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
+def complete_name(context: typer.Context, value: Any) -> Any:
+    """Give the ids that are meant by what was typed: a name, or a list of them."""
+    from ashep.cli.issue_names import whole  # the help needs none of it
+
+    if isinstance(value, list):
+        return [whole(context.obj, str(item)) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - typer's
+    return whole(context.obj, value) if isinstance(value, str) and value else value
+
+
+def matching_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """Give the ids that a shell can complete to."""
+    from ashep.cli.issue_names import known_ids  # as above
+
+    word = incomplete.removeprefix("#").casefold()
+    return [issue for issue in known_ids(context.obj) if word in issue.casefold()]
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Message = Annotated[str | None, typer.Option("--message", "-m", help="A comment on the issue.", metavar="TEXT")]
-Issue = Annotated[str, typer.Argument(help="The issue's id.", metavar="ISSUE")]
+Issue = Annotated[
+    str,
+    typer.Argument(
+        help="The issue's id, or a part of it.", metavar="ISSUE", callback=complete_name, autocompletion=matching_ids
+    ),
+]
 
 
 def project_of(context: typer.Context) -> Path:

@@ -31,6 +31,10 @@ def run(arguments: list[str]) -> int | None:
 
     command: Callable[..., int] = getattr(read_commands, rest[0])
     values = values_of(command, rest[1:])
+    if values is not None and isinstance(name := values.get("issue"), str):
+        from ashep.cli.issue_names import whole
+
+        values["issue"] = whole(project, name)
     return None if values is None else command(project, **values)
 
 

@@ -9,7 +9,7 @@ The ranges stand here: those of `unicodedata` are others with each Python, and a
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
@@ -171,3 +171,22 @@ def invisible(text: str) -> int:
         return 0
     marked, count = _nobodys().subn(MARK, text)
     return count + sum(char > "\x9f" for char in _UNSHOWABLE.findall(marked))
+
+
+_OF_SOURCE = re.compile(r"#?(?:gh-)?([0-9]+)", re.IGNORECASE)
+
+
+def issue_named(name: str, ids_known: Iterable[str]) -> str:
+    """Give the id that is meant by `#12`, `12`, `gh-12`, or by a part that only one id ends with or holds; what names
+    none of these, or several, stays as it is.
+    """
+    ids = sorted({*ids_known})
+    if name in ids or not name or any(name.startswith(f"{issue.partition('-')[0]}-") for issue in ids):
+        return name  # it is whole, known or not
+    if (number := _OF_SOURCE.fullmatch(name)) is not None:
+        matches = [issue for issue in ids if re.search(rf"-gh-(?:[a-z0-9-]+-)?{number[1]}$", issue)]
+        return matches[0] if len(matches) == 1 else name
+    word = name.casefold()
+    ends = [issue for issue in ids if issue.casefold().endswith(f"-{word}")]
+    matches = ends or [issue for issue in ids if word in issue.casefold()]
+    return matches[0] if len(matches) == 1 else name

@@ -21,6 +21,7 @@ from ashep import __version__
 from ashep.config import Configuration
 from ashep.core.analysis.issue_status import account, has_patience, is_held_up, is_idle, needs_person, obstacle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
+from ashep.core.facts.sources import SourceAdmitted, SourceFailed, SourceHeld, SourceStood
 from ashep.core.facts.tracker import EffectFailed, TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
 from ashep.core.policy.landing import ForgeSettings
@@ -35,6 +36,7 @@ from ashep.daemon.base_checker import BaseWatch
 from ashep.daemon.effects.cached_factory import CachedFactory
 from ashep.daemon.effects.executor import Effects, ReadSignatures
 from ashep.daemon.effects.pulls import ForgeAdapters
+from ashep.daemon.effects.sources import Make as MakeSources
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.daemon.journal_pruner import Pruner
@@ -46,6 +48,7 @@ from ashep.daemon.repository_monitor import RepositoryWatch
 from ashep.daemon.runner_monitor import Monitor
 from ashep.daemon.schedules import Hours
 from ashep.daemon.shepherd import Picture, Shepherd
+from ashep.daemon.source_poller import SourceWatch
 from ashep.daemon.tracker_poller import Worker
 from ashep.errors import AshepError
 from ashep.journal.snapshot_writer import SnapshotWriter
@@ -102,6 +105,8 @@ class Adapters:
     """Returns how long processes wait for a processor, and blocks. None: the machine's load is not looked at."""
     signatures: ReadSignatures | None = None
     """Reads signed approvals. None: none counts."""
+    sources: MakeSources | None = None
+    """What reaches issues that are kept elsewhere. None: nothing does."""
 
 
 Say = Callable[[str], None]
@@ -198,6 +203,12 @@ def _describe_event(body: Fact | commands.Command, world: World) -> str | None:
             return f"the machine is behind: {body.why}; less starts" if body.why else "the machine has caught up"
         case resources.FolderLeft():
             return body.why
+        case SourceStood() if body.reason:
+            return f"{body.source} does not answer as a source of issues: {body.reason}"
+        case SourceHeld() | SourceAdmitted():
+            return f"{body.issue}: {body.why}"
+        case SourceFailed() if body.final:
+            return f"{body.issue}: {body.error}"
         case TrackerLost():
             return f"the tracker does not answer: {body.error}"
         case _:
@@ -348,6 +359,7 @@ async def daemon(
         head=lambda: journal.head,
         report=report,
         signatures=parts.signatures,
+        sources=parts.sources,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
 
@@ -371,11 +383,19 @@ async def daemon(
     await parts.tracker.settle()  # before anything is probed: what an earlier life asked for may still land
     with suppress(AshepError):  # the next step of whatever is to land says what is wrong
         await effects.work.settle(configuration.settings)
-    async with _reported(shepherd), aclosing(effects.pulls), anyio.create_task_group() as beside:
+    async with (
+        _reported(shepherd),
+        aclosing(effects.pulls),
+        aclosing(effects.sources),
+        anyio.create_task_group() as beside,
+    ):
         beside.start_soon(keeper.run)
         async with shepherd.running(*first), anyio.create_task_group() as group:
             group.start_soon(Heartbeat(shepherd, leases).run)
             group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
+            if parts.sources is not None:
+                watch = SourceWatch(shepherd, effects.sources, journal.blobs, parts.signatures, boxed=parts.asks)
+                group.start_soon(watch.run)
             if checkups.possible:
                 group.start_soon(RepositoryWatch(shepherd, checkups, parts.clock).run)
             group.start_soon(Hours(shepherd, parts.clock).run)

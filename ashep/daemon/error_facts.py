@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import cast
 
 from ashep import errors
-from ashep.core.facts import commands, delivery, resources, tracker
+from ashep.core.facts import commands, delivery, resources, sources, tracker
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.text import clean
 
@@ -56,6 +56,10 @@ def failed(command: commands.Command, error: Exception) -> list[Fact]:
     if isinstance(command, commands.SendNotice):
         return [resources.NoticeFailed(key, command.target, line)]
     issue = command.issue
+    if isinstance(command, sources.SourceCommand):
+        final = isinstance(error, errors.ForgeRefused | errors.TrackerRefused)
+        wait = error.retry_after if isinstance(error, errors.ForgeUnavailable) else 0.0
+        return [sources.SourceFailed(issue, key, line, timedelta(seconds=wait), final=final)]
     match command, error:
         case commands.RemoveTree(), _:  # it is asked for again much later: nobody waits for it
             return [delivery.TreeKept(issue, key, command.branch, line)]

@@ -16,6 +16,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.observe import disk_read
+from ashep.core.reconcile.sources import open_intents
 from ashep.core.reconcile.step import step
 from ashep.core.resources.due_times import due_timers, next_due
 from ashep.core.resources.notices import open_messages
@@ -127,7 +128,9 @@ class Shepherd:
             # maps of the World are in no order that another process would repeat
             busy = map(self.world.flows.__getitem__, self.world.indexes.busy)
             unanswered: list[commands.Command] = [command for flow in busy for command in flow.open]
-            unanswered = sorted([*unanswered, *open_messages(self.world)], key=lambda one: one.key)
+            unanswered = sorted(
+                [*unanswered, *open_messages(self.world), *open_intents(self.world)], key=lambda one: one.key
+            )
             await self._turn(first, everything=True)
             self._wake()
             for command in unanswered:

@@ -252,6 +252,8 @@ class IssueDraft:
     metadata: Mapping[str, JsonValue]
     labels: tuple[str, ...] = ()
     dependencies: tuple[Dependency, ...] = ()
+    external_ref: str = ""
+    """Where it is kept elsewhere; empty: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

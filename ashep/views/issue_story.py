@@ -300,6 +300,19 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "PromptSent": _is("prompt {n} was delivered", ""),
     "TurnBegun": _is("the turn of prompt {n} began", ""),
     "TurnStopped": _is("the session was stopped", ""),
+    "SourceSeen": lambda _, body: (f"{body['view']['url']} shows it {body['view']['state']}", ""),
+    "SourceWordSeen": lambda _, body: (f"{body['word']['voice']['login']} says /ashep {body['word']['verb']}", ""),
+    "SourceHasCommit": _is("the base at its source holds {commit}", ""),
+    "SourceAdmitted": _is("its source asks for it"),
+    "SourceHeld": _is("its source does not let it begin ({code})"),
+    "SourceWordJudged": lambda _, body: (
+        "what was said at its source counts" if body["counts"] else "what was said at its source counts for nothing",
+        body["why"],
+    ),
+    "IssueMirrored": _is("the tracker shows it as its source does", ""),
+    "SaidAtSource": _is("a comment stands at its source ({name})", ""),
+    "ClosedAtSource": _is("it is closed at its source, too", ""),
+    "SourceFailed": _is("failed: {key}", "{error}"),
 }
 """What is said of each kind of record."""
 
@@ -308,7 +321,7 @@ SILENT = frozenset(
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
         "JournalPruned", "DiskSeen", "MachineSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen",
-        "ReadyChanged", "FolderLeft",
+        "ReadyChanged", "FolderLeft", "SourceStood", "SourceDue",
         "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
         "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted", "BaseChecked",
@@ -331,7 +344,7 @@ def tell_story(database: Database | None, issue: str, text: Text) -> json_types.
         return None
     rows = database.execute("SELECT * FROM facts WHERE issue = ? ORDER BY seq", [issue]).fetchall()
     stands = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone()
-    if not rows and stands is None:
+    if stands is None:  # what a source shows may be no issue in the tracker
         return None
     telling, lines, words = Telling(), list["json_types.SentenceJson"](), None
     issue_body: row_types.IssueBodyJson = json.loads(stands["body"])

@@ -242,16 +242,29 @@ async def test_who_is_heard_may_be_named_by_what_they_are(
 @pytest.mark.promise("Z4")
 @WITHOUT_GH
 async def test_where_nobody_knows_who_belongs_nobody_is_heard(site: FakeForge, kind: ForgeType) -> None:
-    if kind == "github":
-        pytest.skip("it says of each remark whose it is")
     forge = made(kind, site)
     number = (await forge.open(REQUEST)).number
     all_is_said_by(site, str(number), "anna")
     site.trouble = lambda request: (
-        JSONResponse({"message": "no"}, 403) if request.url.path.endswith(("/members/all", "/assignees")) else None
+        JSONResponse({"message": "no"}, 403)
+        if request.url.path.endswith(("/members/all", "/assignees", "/permission"))
+        else None
     )
     with pytest.raises(ForgeUnauthorized, match=r"landing\.forge\.people"):
         await forge.state(number)
+    await forge.aclose()
+
+
+@pytest.mark.promise("Z4")
+async def test_a_member_of_the_organisation_who_may_only_read_is_not_heard(site: FakeForge) -> None:
+    forge = made("github", site)
+    number = (await forge.open(REQUEST)).number
+    site.members = {"mia"}
+    for by in ("mia", "anna"):
+        all_is_said_by(site, str(number), by)
+    assert {one.by for one in (await forge.state(number)).said} == {"anna"}
+    site.members = set()
+    assert {one.by for one in (await forge.state(number)).said} == {"mia", "anna"}
     await forge.aclose()
 
 
@@ -360,7 +373,7 @@ async def test_a_token_is_sent_and_never_told(site: FakeForge) -> None:
 
 
 async def test_an_answer_without_end_is_cut_off(site: FakeForge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ashep.adapters.forges.transport.LARGEST", 1000)
+    monkeypatch.setattr("ashep.adapters.system.rest_api.LARGEST", 1000)
     site.trouble = lambda request: PlainTextResponse(json.dumps(["x" * 2000]))
     forge = made("github", site)
     with pytest.raises(ForgeRefused, match="more than"):

@@ -14,6 +14,7 @@ from ashep.core.facts import runs as facts_runs
 from ashep.core.facts.commands import WRITES, Command
 from ashep.core.facts.records import Entry
 from ashep.core.facts.runs import Model
+from ashep.core.facts.sources import SourceCommand
 from ashep.core.issues.routing import following
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import CLOSE
@@ -73,7 +74,7 @@ class Laws:
         for entry in entries:
             if isinstance(entry.body, Command):
                 self._asked_once(entry.body)
-                if not isinstance(entry.body, c.SendNotice):
+                if not isinstance(entry.body, (c.SendNotice, SourceCommand)):
                     _allowed(world, entry.body)
                 if isinstance(entry.body, c.MoveBase):
                     may_move(world, entry.body)
@@ -101,13 +102,15 @@ class Laws:
         caps_are_kept(world, entries)
 
     def _asked_once(self, command: Command) -> None:
-        keys = self.open.setdefault("" if isinstance(command, c.SendNotice) else command.issue, set())
+        lane = "" if isinstance(command, (c.SendNotice, SourceCommand)) else command.issue
+        keys = self.open.setdefault(lane, set())
         assert command.key not in keys, f"{command.key} is asked again while its answer is due"
         keys.add(command.key)
 
     def _counted(self, world: World, fact: object) -> None:
         if key := getattr(fact, "key", None):
             self.open.get(getattr(fact, "issue", None) or "", set()).discard(key)
+            self.open.get("", set()).discard(key)
         if isinstance(fact, facts_runs.RunEnded):
             assert fact.run not in self.ended, f"{fact.run} ends twice"
             self.ended.add(fact.run)

@@ -13,9 +13,19 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ashep.core.delivery import base_checks, landing, pull_requests, stories, workspace_retention, workspaces
-from ashep.core.issues import fold, human_overrides, routing, signed_approvals, verification
+from ashep.core.issues import admission, fold, human_overrides, routing, signed_approvals, verification
 from ashep.core.policy import permissions
-from ashep.core.reconcile import attribution, dispatch, effect_failures, eligibility, evolve, observe, outstanding, step
+from ashep.core.reconcile import (
+    attribution,
+    dispatch,
+    effect_failures,
+    eligibility,
+    evolve,
+    observe,
+    outstanding,
+    sources,
+    step,
+)
 from ashep.core.resources import agent_server as recycling
 from ashep.core.resources import budgets
 from ashep.core.resources import notices as telling
@@ -402,7 +412,14 @@ BROKEN_PLAYBOOKS = mutants([
     ("the last rule decides", permissions, "deciding", "for rule in rules", "for rule in reversed(list(rules))"),
     ("one allowed command allows all", permissions, "judge", "and all(found)", ""),
     ("a reader gets a writer's rules", permissions, "fitting", "writes or against_reading(rule) is None", "True"),
-    ("any answer allows a tool", requests, "_answered", "words.strip(", "'yes' or words.strip("),
+    ("text that was changed is worked on", admission, "admit", "view.edited >= moment", "False"),
+    ("our own comments answer", sources, "word_read", "in {f", "in () and {f"),
+    ("an edited comment answers", sources, "judge", "if word.edited:", "if False:"),
+    ("an agent's account approves", sources, "judge", "if voice.is_ours and", "if False and"),
+    ("a thumb counts everywhere", sources, "judge", "word.target != posted.id", "False"),
+    ("what is on no remote is closed", sources, "next_commands", "pushed[1] == record.commit", "True"),
+    ("changes are wanted before the tracker says so", sources, "_is_heard", "return not fact.word.text", "return True"),
+    ("any answer allows a tool", requests, "judged_answer", "words.strip(", "'yes' or words.strip("),
     ("a prepared answer is used for ever", requests, "_prepared", "place not in (*used, *taken)", "place not in taken"),
     ("thinking is working time", requests, "_input_ended", "replace(idled(flow, waited), ", "replace(flow, "),
     ("a waiting run times out", requests, "_input_ended", "run.deadline + waited", "run.deadline"),

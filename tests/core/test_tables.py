@@ -5,7 +5,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from ashep.core.facts import delivery, issues, resources, runs, tracker
+from ashep.core.facts import delivery, issues, resources, runs, sources, tracker
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
 from ashep.core.reconcile import decide, evolve
@@ -20,6 +20,8 @@ _TOLD = {*notices.RECORDS} - {*get_args(Command)}
 
 UNFOLDED = {resources.DaemonStopped, resources.JournalPruned, issues.IssueCancelled, runs.DeadlineReached, *_TOLD}
 UNFOLDED |= {resources.FolderLeft}
+INTENTS = {*get_args(sources.SourceCommand)}
+"""Commands that no flow keeps."""
 """Facts of which nothing is kept, or what `ashep.core.state.notices` keeps of them beside all tables."""
 
 WITHOUT_RULE = {
@@ -41,12 +43,13 @@ WITHOUT_RULE = {
     tracker.ChangeHinted, tracker.CommentPosted, tracker.GuardRefused, tracker.IssueCreated,
     tracker.LabelsTakenOff, tracker.ReadyChanged, tracker.ReadySeen, tracker.TrackerLost, tracker.TrackerSeen,
     e.ChangeDoubted, e.ChangeJudged, e.TreeLeft, *_TOLD,
+    sources.ClosedAtSource, sources.SourceDue, sources.SourceHasCommit, sources.SourceStood,
 }  # fmt: skip
 """Facts from which nothing follows at once: `dispatch` and `outstanding` see the World that they made."""
 
 
 def test_every_fact_is_folded_or_silent() -> None:
-    assert {*FOLDED} | UNFOLDED == FACTS
+    assert {*FOLDED} | UNFOLDED == FACTS | INTENTS
     assert not {*FOLDED} & UNFOLDED
     assert len(FOLDED) == len({*FOLDED}), "a fact has two folds"
     assert {*evolve.BESIDE} <= {*evolve.FOLDS}

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, issues, resources, runs
+from ashep.core.facts import delivery, issues, resources, runs, sources
 from ashep.core.facts import tracker as facts_tracker
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
@@ -24,6 +24,7 @@ from ashep.core.facts.tracker import Change, Comment, Difference, Issue, LabelEv
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.reconcile.observe import ready_read, requests_read, runner_read, session_read, turn_read
+from ashep.core.reconcile.sources import open_intents
 from ashep.core.reconcile.step import step
 from ashep.core.resources.agent_server import is_due, memory_read
 from ashep.core.resources.due_times import due_timers, next_due
@@ -87,6 +88,8 @@ class MadeUp:
     """Daemons whose lease has run out."""
     delivered: list[c.AnswerRequest] = field(default_factory=list)
     """Answers that a session took."""
+    there: dict[str, str] = field(default_factory=dict)
+    """What stands at the source, by the name of the comment."""
     up: bool = True
     check: Callable[["MadeUp", Sequence[Entry]], None] | None = None
     begun: list[Fact] = field(default_factory=list)
@@ -132,7 +135,7 @@ class MadeUp:
         self.jobs, self.late = [], []
         self.turn(*self.begun[1:-1], self.seen_server(), everything=True)
         self.jobs = [command for name in sorted(self.world.flows) for command in self.world.flows[name].open]
-        self.jobs += open_messages(self.world)
+        self.jobs += [*open_messages(self.world), *open_intents(self.world)]
 
     def live(self, steps: int) -> None:
         """Let the world go on for so many steps."""
@@ -422,6 +425,10 @@ class MadeUp:
 
     def carry_out(self, command: Command) -> None:
         """Carry a command out, and hand its answer to the core."""
+        if isinstance(command, sources.SourceCommand):
+            self.done.append(command)
+            self.turn(self._effect(command))
+            return
         if isinstance(command, c.SendNotice):
             failed = self.will.random() < self.chances.infra
             answer = (
@@ -495,6 +502,14 @@ class MadeUp:
             case c.SendNotice():
                 self.told += [(command.target, one.id) for one in command.notices]
                 return resources.NoticeSent(command.key, command.target)
+            case sources.MirrorIssue():
+                return self._mirror(command)
+            case sources.SayAtSource():
+                self.there[command.name] = command.text
+                number = command.comment or 1000 + len(self.there)
+                return sources.SaidAtSource(command.issue, command.key, command.name, number, self.now)
+            case sources.CloseAtSource():
+                return sources.ClosedAtSource(command.issue, command.key)
             case c.ReadAnswer():
                 said = self.comments.get(command.issue, [])
                 behind = self.posted.get(command.after, len(said)) if command.after else 0
@@ -510,6 +525,14 @@ class MadeUp:
                 return e.AuthorsRead(command.issue, command.key, tuple(about))
             case _:
                 return self._run_effect(command)
+
+    def _mirror(self, command: sources.MirrorIssue) -> Fact:
+        there = self.tracker.get(command.issue)
+        if there is None:
+            self.open(command.issue)
+        elif command.closed is not None and there.assignee is None:
+            self.change(command.issue, "ann", status="closed" if command.closed else "open")
+        return sources.IssueMirrored(command.issue, command.key)
 
     def _reclaim(self, command: c.ReclaimIssue) -> Fact:
         view = self.tracker[command.issue]

@@ -3,11 +3,12 @@
 The golden journals were written from this story, each by the release in its name. It may change; they may not.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, issues, resources, runs, tracker
+from ashep.core.facts import delivery, issues, resources, runs, sources, tracker
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
 from ashep.core.facts.delivery import CheckResult, FileMap, Remark, Tree
@@ -454,11 +455,47 @@ def asking() -> list[list[Fact | Command]]:
     ]  # fmt: skip
 
 
+def elsewhere() -> list[list[Fact | Command]]:
+    """Mirror an issue of a source, ask there, and hear an answer."""
+    voice = sources.Voice("event/7", "olga", T0, "admin")
+    view = sources.SourceView(
+        "acme/demo", 9, "https://forge.example/9", "Add it", "open", BLOB, label=voice, labelled=True
+    )
+    name, said = "demo-gh-9", replace(voice, id="comment/8", bot=True, is_ours=True)
+    word = sources.SourceWord(said, "approve", "fine", True, 5)
+    again = replace(view, reopened=voice, closer="eve", comments=BLOB, edited=T0, unknown="no", locked=True)
+    return [
+        [sources.SourceStood("acme/demo", "no answer"), sources.SourceStood("acme/demo")],
+        [
+            sources.SourceSeen(name, view),
+            sources.SourceAdmitted(name, BLOB, why="olga set the label"),
+            sources.MirrorIssue(f"{name}/mirror/1", name, view, BLOB, "", None),
+        ],
+        [
+            sources.IssueMirrored(name, f"{name}/mirror/1"),
+            tracker.IssueSeen(name, replace(issue(9), id=name), 1),
+            sources.SayAtSource(f"{name}/said/state/1", name, "acme/demo", 9, "state", "It waits.", 5, 1),
+        ],
+        [sources.SaidAtSource(name, f"{name}/said/state/1", "state", 5, T0)],
+        [
+            sources.SourceSeen(name, again),
+            sources.SourceHeld(name, "edited", why="its text was changed"),
+            sources.SourceWordSeen(name, word, True, True),
+            sources.SourceWordJudged(name, "comment/8", True, "Thanks.", T0, T0, why="olga said so"),
+            sources.SourceHasCommit(name, "c0ffee"),
+            sources.CloseAtSource(f"{name}/closed/1", name, "acme/demo", 9),
+        ],
+        [sources.SourceFailed(name, f"{name}/closed/1", "no answer", timedelta(minutes=1), True)],
+        [sources.SourceDue(name), sources.CloseAtSource(f"{name}/closed/1", name, "acme/demo", 9, 1)],
+        [sources.ClosedAtSource(name, f"{name}/closed/1")],
+    ]
+
+
 def story() -> list[list[Entry]]:
     """Number the story as a journal does: 1 is the file's header, and each batch is followed by its commit."""
     batches: list[list[Entry]] = []
     seq, at = 2, T0
-    for bodies in (*begin(), *work(), *people(), *orphans(), *asking()):
+    for bodies in (*begin(), *work(), *people(), *orphans(), *asking(), *elsewhere()):
         batches.append([Entry(seq + n, at + timedelta(microseconds=n), body) for n, body in enumerate(bodies)])
         seq, at = seq + len(bodies) + 1, at + timedelta(seconds=41, microseconds=3)
     return batches

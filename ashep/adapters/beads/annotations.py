@@ -107,6 +107,7 @@ class BeadsAnnotations:
             *([f"--acceptance={fresh.acceptance}"] if fresh.acceptance else []),
             *([f"--labels={','.join(map(csv, fresh.labels))}"] if fresh.labels else []),
             *(f"--deps={_KINDS.get(edge.type, edge.type)}:{edge.on}" for edge in fresh.dependencies),
+            *([f"--external-ref={fresh.external_ref}"] if fresh.external_ref else []),
             *(["--stdin"] if fresh.description else []),
         ]
         _refuse_long(*flags)

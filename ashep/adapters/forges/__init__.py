@@ -14,7 +14,7 @@ from ashep.adapters.forges.github import HEADERS, GitHub
 from ashep.adapters.forges.github_cli import GhProgram
 from ashep.adapters.forges.gitlab import GitLab
 from ashep.adapters.forges.parsing import people_of
-from ashep.adapters.forges.transport import Api, Http
+from ashep.adapters.system.rest_api import Api, Http
 from ashep.core.policy.landing import ForgeSettings
 from ashep.errors import ForgeUnauthorized
 from ashep.ports.landing import Forge

@@ -3,7 +3,8 @@
 from urllib.parse import quote
 
 from ashep.adapters.forges.github import GitHub, opened, read_remark, status
-from ashep.adapters.forges.parsing import ForgeCheck, belonging, chosen, entries, field, text, whole
+from ashep.adapters.forges.parsing import ForgeCheck, belonging, chosen
+from ashep.adapters.system.json_fields import entries, field, text, whole
 from ashep.core.delivery.pull_request_body import marker
 from ashep.ports.landing import Opened, PullRequestComment
 

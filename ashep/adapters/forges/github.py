@@ -4,20 +4,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from ashep.adapters.forges.parsing import (
-    BELONGING,
-    ForgeCheck,
-    chosen,
-    entries,
-    field,
-    ordered,
-    remark,
-    state_of,
-    text,
-    whole,
-)
-from ashep.adapters.forges.transport import Api, open_once
+from ashep.adapters.forges.open_once import open_once
+from ashep.adapters.forges.parsing import BELONGING, ForgeCheck, chosen, ordered, state_of
+from ashep.adapters.system.json_fields import entries, field, remark, text, whole
+from ashep.adapters.system.rest_api import Api
 from ashep.core.delivery.pull_request_body import marker
+from ashep.errors import ForgeRefused, ForgeUnauthorized
 from ashep.ports.landing import Opened, PullRequest, PullRequestComment, PullState
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
@@ -82,13 +74,28 @@ class GitHub:
             if (state := text(one, "state")) in _REVIEWS
         ]
         said += [read_remark(one, "comment", "created_at", "remark") for one in remarks]
-        known = {
-            f"{of}/{whole(one, 'id')}"
-            for of, found in (("comment", comments), ("review", reviews), ("remark", remarks))
-            for one in found
-            if text(one, "author_association") in self._people
+        belong = {
+            text(entry, "user", "login")
+            for entry in (*comments, *reviews, *remarks)
+            if text(entry, "author_association") in self._people
         }
-        return ordered(one for one in said if one.id in known or one.by.casefold() in self._people)
+        counting = {comment.by for comment in said if comment.by.casefold() in self._people}
+        heard = counting | {login for login in sorted(belong - counting) if await self._writes(login)}
+        return ordered(comment for comment in said if comment.by in heard)
+
+    async def _writes(self, login: str) -> bool:
+        """Whether an account may push: a MEMBER of an organisation need not.
+
+        Raises `ForgeUnauthorized` where the token may not read that: then nobody knows whose words count.
+        """
+        try:
+            found = await self._api.get(f"{self._place}/collaborators/{quote(login, safe='')}/permission")
+        except ForgeRefused as refused:
+            if refused.status == 404:
+                return False
+            message = f"the token may not read what {login} may do ({refused}); name people in `landing.forge.people`"
+            raise ForgeUnauthorized(message) from refused
+        return text(found, "permission") in ("admin", "write")
 
     async def aclose(self) -> None:
         await self._api.aclose()

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import anyio.to_thread
 
 from ashep.adapters.forges.github import HEADERS
-from ashep.adapters.forges.transport import ForgeResponse
 from ashep.adapters.system import programs
+from ashep.adapters.system.rest_api import ForgeResponse
 from ashep.core.text import clean
 from ashep.errors import ForgeUnauthorized, ForgeUnavailable, ProgramTimedOut
 
@@ -23,16 +23,19 @@ class GhProgram:
     def __init__(self, timeout: float, command: tuple[str, ...] = ("gh",), cwd: Path | None = None) -> None:
         self._timeout, self._command, self._cwd = timeout, command, cwd
 
-    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> ForgeResponse:
+    async def ask(
+        self, method: str, path: str, params: Mapping[str, str | int], data: Any, etag: str = ""
+    ) -> ForgeResponse:
         """Send a request. What is written goes to its standard input, never into its command line."""
         program = str(await anyio.to_thread.run_sync(programs.find, self._command[0]) or self._command[0])
         place = path.removeprefix("/") + (f"?{urlencode(params)}" if params else "")
-        headers = [part for name, value in HEADERS.items() for part in ("--header", f"{name}: {value}")]
+        given = HEADERS | ({"If-None-Match": etag} if etag else {})
+        headers = [part for name, value in given.items() for part in ("--header", f"{name}: {value}")]
         argv = [program, *self._command[1:], "api", "--include", "--method", method, *headers, place]
-        given = None if data is None else json.dumps(data).encode()
-        argv += [] if given is None else ["--input", "-"]
+        body = None if data is None else json.dumps(data).encode()
+        argv += [] if body is None else ["--input", "-"]
         try:
-            done = await programs.run(argv, cwd=self._cwd, env=None, timeout=self._timeout, stdin=given)
+            done = await programs.run(argv, cwd=self._cwd, env=None, timeout=self._timeout, stdin=body)
         except ProgramTimedOut as error:
             raise ForgeUnavailable(str(error), unknown=method != "GET") from error
         if (answer := _parsed(done.stdout)) is not None:

@@ -4,19 +4,10 @@ from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 
-from ashep.adapters.forges.parsing import (
-    BELONGING,
-    ForgeCheck,
-    belonging,
-    chosen,
-    entries,
-    field,
-    remark,
-    state_of,
-    text,
-    whole,
-)
-from ashep.adapters.forges.transport import Api, open_once
+from ashep.adapters.forges.open_once import open_once
+from ashep.adapters.forges.parsing import BELONGING, ForgeCheck, belonging, chosen, state_of
+from ashep.adapters.system.json_fields import entries, field, remark, text, whole
+from ashep.adapters.system.rest_api import Api
 from ashep.core.delivery.pull_request_body import marker
 from ashep.ports.landing import Opened, PullRequest, PullRequestComment, PullState
 

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ashep.adapters.forges.transport import Api
+from ashep.adapters.system.json_fields import text, whole
+from ashep.adapters.system.rest_api import Api
 from ashep.core.policy.settings import PUSHES
-from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized
 from ashep.ports.landing import PullRequestComment, PullState
 
-MOST_TEXT = 20_000
-"""Characters that are kept of one remark."""
 MOST_NAME = 200
 MOST_WORDS = 4_000
 """Characters that are kept of what one check says."""
@@ -19,36 +17,6 @@ BELONGING = frozenset({"OWNER", "MEMBER", PUSHES})
 """What GitHub calls who belongs to a repository; anybody may be a CONTRIBUTOR."""
 OURS = "<!-- agent-shepherd:"
 """What a text of ours holds (`ashep.core.delivery.pull_request_body.marker`)."""
-
-
-def field(entry: Any, *names: str) -> Any:
-    """Give a field of a field of an object; None where there is none."""
-    for name in names:
-        entry = entry.get(name) if isinstance(entry, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - JSON
-    return entry  # pyright: ignore[reportUnknownVariableType] - JSON
-
-
-def text(entry: Any, *names: str) -> str:
-    """Give a field that is a text, without what could act on a reader's screen; empty where there is none."""
-    found = field(entry, *names)
-    return clean(found) if isinstance(found, str) else ""
-
-
-def remark(entry: Any, *names: str) -> str:
-    """Give what somebody said, capped."""
-    return text(entry, *names)[:MOST_TEXT]
-
-
-def whole(entry: Any, *names: str) -> int:
-    """Give a field that is a whole number; 0 where there is none."""
-    found = field(entry, *names)
-    return found if isinstance(found, int) and not isinstance(found, bool) else 0
-
-
-def entries(found: Any, *names: str) -> list[Any]:
-    """Give a field that is a list; empty where there is none."""
-    found = field(found, *names) if names else found
-    return list(found) if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
 
 
 class ForgeCheck(NamedTuple):

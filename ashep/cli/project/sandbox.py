@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from ashep.adapters.git.workspaces.clones import place_at
 from ashep.adapters.git.workspaces.linked import path_of
-from ashep.cli.commands import app, example, project_of
+from ashep.cli.commands import app, complete_name, example, project_of
 from ashep.cli.context import configured
 from ashep.config import settings_in
 from ashep.core.policy.settings import Settings
@@ -43,7 +43,9 @@ def sandbox(
     context: typer.Context,
     issue: Annotated[
         str | None,
-        typer.Argument(metavar="ISSUE", help="Work in its place, which must stand; a branch will do, too."),
+        typer.Argument(
+            metavar="ISSUE", callback=complete_name, help="Work in its place, which must stand; a branch will do, too."
+        ),
     ] = None,
 ) -> None:
     """Run a command as an agent of this project would have it, with what it sees and reaches; by default your shell.

@@ -9,7 +9,7 @@ import typer
 
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.cli import output
-from ashep.cli.commands import Json, app, example, project_of
+from ashep.cli.commands import Json, app, complete_name, example, project_of
 from ashep.cli.context import configured
 from ashep.config import load, settings_in
 from ashep.core.impact.changes import Impact
@@ -26,7 +26,9 @@ from ashep.ports.workspaces import Diffs
 )
 def impact(
     context: typer.Context,
-    issue: Annotated[str | None, typer.Argument(help="The issue whose branch it is.", metavar="ISSUE")] = None,
+    issue: Annotated[
+        str | None, typer.Argument(help="The issue whose branch it is.", metavar="ISSUE", callback=complete_name)
+    ] = None,
     base: Annotated[
         str | None, typer.Option(metavar="REV", help="Where the change began; by default where the issue's branch did.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ashep.cli import output
-from ashep.cli.commands import Json, example, group, project_of
+from ashep.cli.commands import Json, complete_name, example, group, project_of
 from ashep.cli.context import configured, current_time
 from ashep.cli.output import ProgressLine
 from ashep.errors import AshepError, JournalDamaged
@@ -119,7 +119,8 @@ def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
 def export(
     context: typer.Context,
     issue: Annotated[
-        str | None, typer.Option("--issue", metavar="ISSUE", help="Only what is about this issue.")
+        str | None,
+        typer.Option("--issue", metavar="ISSUE", callback=complete_name, help="Only what is about this issue."),
     ] = None,
     since: Annotated[int, typer.Option("--since", min=0, metavar="N", help="Only from this number on.")] = 0,
 ) -> None:

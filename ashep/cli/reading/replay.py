@@ -7,7 +7,7 @@ import typer
 
 from ashep.actions import replay as derive
 from ashep.cli import output
-from ashep.cli.commands import Json, app, example, project_of
+from ashep.cli.commands import Json, app, complete_name, example, project_of
 from ashep.cli.context import configured
 from ashep.cli.output import SHOWN, ProgressLine
 from ashep.config import check, errors_of, load_other
@@ -30,7 +30,10 @@ LAST = 500
 )
 def replay(
     context: typer.Context,
-    issue: Annotated[str | None, typer.Argument(metavar="ISSUE", help="Compare only what is about this issue.")] = None,
+    issue: Annotated[
+        str | None,
+        typer.Argument(metavar="ISSUE", callback=complete_name, help="Compare only what is about this issue."),
+    ] = None,
     policy: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Say what these policies would have done instead.")
     ] = None,

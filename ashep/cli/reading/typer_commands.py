@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ashep.cli.commands import app, example
+from ashep.cli.commands import app, complete_name, example
 from ashep.cli.reading import read_commands
 from ashep.cli.reading.options import declared
 
@@ -16,6 +16,8 @@ def _command(reader: Callable[..., int]) -> Callable[..., None]:
         if context.args:  # of `status` alone
             words, issue = " ".join(context.args), context.args[0]
             context.fail(f"Got unexpected extra argument(s) ({words}): `ashep why {issue}` says where one issue stands")
+        if "issue" in given:
+            given["issue"] = complete_name(context, given["issue"])
         raise typer.Exit(reader(context.obj, **given))
 
     keyword = inspect.Parameter.KEYWORD_ONLY

@@ -11,7 +11,7 @@ import typer
 from ashep.actions.answers import person
 from ashep.adapters.system.control_socket import NotListening, ask
 from ashep.cli import output
-from ashep.cli.commands import Json, app, example, group, project_of
+from ashep.cli.commands import Json, app, complete_name, example, group, project_of
 from ashep.cli.context import configured, current_time
 from ashep.config import settings_in
 from ashep.core.policy.base_types import parse_duration
@@ -110,7 +110,9 @@ def drain(context: typer.Context, last: For = None, until: Until = None, message
 @app.command(epilog=example("ashep cancel t-1", "ashep cancel t-1/implement.1.1"))
 def cancel(
     context: typer.Context,
-    target: Annotated[str, typer.Argument(metavar="ISSUE|RUN", help="The issue's id, or a run's.")],
+    target: Annotated[
+        str, typer.Argument(metavar="ISSUE|RUN", callback=complete_name, help="The issue's id, or a run's.")
+    ],
 ) -> None:
     """Stop what is done for an issue: its run is aborted, and the issue parks. `ashep retry` starts it afresh."""
     told = _ask_daemon(context, {"do": "cancel", "target": target})

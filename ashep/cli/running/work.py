@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ashep.cli import output
-from ashep.cli.commands import app, example, project_of
+from ashep.cli.commands import app, complete_name, example, project_of
 from ashep.cli.context import configured, current_time
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import holder, refuse_held
@@ -32,7 +32,9 @@ _NOTE = 10.0
 )
 def work(
     context: typer.Context,
-    issues: Annotated[list[str] | None, typer.Argument(metavar="ISSUE", help="Only these issues.")] = None,
+    issues: Annotated[
+        list[str] | None, typer.Argument(metavar="ISSUE", callback=complete_name, help="Only these issues.")
+    ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="End once nothing runs and nothing can start.")
     ] = False,

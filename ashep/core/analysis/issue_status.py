@@ -166,7 +166,8 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     due = next((due for due, _ in world.indexes.due_order), None)
     soon_at = world.now + soon
     busy = any(not waits_for_person(world, world.flows[issue]) for issue in world.indexes.busy)
-    if busy or (due is not None and due <= soon_at):
+    saying = any(record.open is not None for record in world.sources.values())
+    if busy or saying or (due is not None and due <= soon_at):
         return False
     is_behind = repository.is_behind(world) and not (world.repository and world.repository.error)
     if is_behind or repository.is_awaited(world):

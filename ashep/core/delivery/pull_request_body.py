@@ -35,15 +35,23 @@ def title(issue: str, said: str) -> str:
 
 
 def body(
-    *, key: str, issue: str, summary: str, verification: Verification | None, runs: Sequence[tuple[str, int]]
+    *,
+    key: str,
+    issue: str,
+    summary: str,
+    verification: Verification | None,
+    runs: Sequence[tuple[str, int]],
+    closes: str = "",
 ) -> str:
     """Say what was done, what shows it, and how to find out more; ends with the marker.
 
-    `summary`: what the last outcome said · `runs`: ids of the issue's runs, with their trace ids.
+    `closes`: the issue at the forge that a merge closes, as `#12` · `summary`: what the last outcome said ·
+    `runs`: ids of the issue's runs, with their trace ids.
     """
     traces = [f"{' '.join(clean(run).split())} (trace {trace})" for run, trace in runs[-MOST_RUNS:]]
     parts = [
         f"Agent Shepherd asks to merge the work on issue {_code(issue)}.",
+        f"Closes {closes}" if closes else "",
         "What the agent says of it:\n\n" + fenced(_capped(clean(summary).strip() or "(nothing)", MOST_SUMMARY)),
         _evidence(verification),
         f"Its runs, which {_code('ashep why ' + issue)} explains:\n\n{fenced(chr(10).join(traces))}" if traces else "",

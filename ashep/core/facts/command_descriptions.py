@@ -25,6 +25,9 @@ WORDS = {
     "StopOrphan": "stop another journal's session",
     "ReclaimIssue": "take a dead daemon's claim back",
     "SendNotice": "tell people",
+    "MirrorIssue": "mirror it into the tracker",
+    "SayAtSource": "comment at its source",
+    "CloseAtSource": "close it at its source",
 }
 """By the command's class: what follows on `cannot`, or on `under way`."""
 

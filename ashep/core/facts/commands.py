@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from ashep.core.facts import requests, resources, runs, tracker
+from ashep.core.facts import requests, resources, runs, sources, tracker
 from ashep.core.facts.delivery import Amendment, Ground
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import PermissionRule
@@ -325,7 +325,7 @@ IssueCommand = (
 )  # fmt: skip
 """What can be asked for about an issue."""
 
-Command = IssueCommand | SendNotice
+Command = IssueCommand | SendNotice | sources.SourceCommand
 """Everything that can be asked for."""
 
 WRITES = (ClaimIssue, WriteIssue, TakeOffLabels, PostComment, CreateIssue, ReclaimIssue)

@@ -75,10 +75,10 @@ def from_json(data: dict[str, Any]) -> Entry:
 def _read_body(data: dict[str, Any]) -> Any:
     name, version = data["type"], data["v"]
     while (step := UPCASTS.get((name, version))) is not None:
-        before = name
+        previous = name
         data = step({key: value for key, value in data.items() if key != "v"})
         name = data["type"]
-        version = version + 1 if name == before else VERSION
+        version = version + 1 if name == previous else VERSION
     if name not in TYPES:
         raise ValueError(f"unknown record type {name!r}")
     # JSON has no tuples: outcomes, which are strict about what an agent says, must take its lists here.

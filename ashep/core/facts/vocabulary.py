@@ -7,7 +7,7 @@ a default, so that old journals fold for ever (tests/golden/).
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ashep.core.facts import Answer, Decision, OfIssue, OfRun, delivery, issues, resources, runs, tracker
+from ashep.core.facts import Answer, Decision, OfIssue, OfRun, delivery, issues, resources, runs, sources, tracker
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ Fact = (
     | resources.QuietSeen | resources.NoticeWanted | resources.NoticesGathered | resources.NoticesDelayed
     | resources.NoticesGivenUp | resources.NoticeSent | resources.NoticeFailed
     | TreeLeft | ChangeDoubted | ChangeJudged | ReadRefused | AuthorsRead
+    | sources.SourceFact
 )  # fmt: skip
 """Everything that can happen."""
 

@@ -34,6 +34,7 @@ from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.page_settings import UiSettings
 from ashep.core.policy.policies import PermissionRule
 from ashep.core.policy.runner_kinds import KINDS, OPENCODE, rules_of
+from ashep.core.policy.sources import Bmad, Sources
 
 # --- config.yaml ------------------------------------------------------------------------------------------------
 
@@ -518,17 +519,6 @@ class VerificationSettings(Document):
     alone: `.` is the project. No password belongs in an address."""
 
 
-class Bmad(Document):
-    """Stories of the BMAD method (docs/guides/stories.md)."""
-
-    enabled: bool = False
-    """Whether `ashep work` keeps an issue of each story, as `ashep story sync` does: when it begins, and when a story
-    has changed."""
-    contexts: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)] = ()
-    """Files that the arbiter reads next to the story, as `docs/architecture.md`; a path begins at the project's
-    folder."""
-
-
 class Settings(Document):
     """The file `.agent-shepherd/config.yaml`; every key is optional."""
 
@@ -572,6 +562,8 @@ class Settings(Document):
     """Where the page is reached."""
     bmad: Bmad = Bmad()
     """Stories of the BMAD method."""
+    sources: Sources = Sources()
+    """Where issues come from besides the tracker."""
     redact: tuple[str, ...] = ()
     """Names of more environment variables whose values must not be written down: what tools and agents say loses them
     before it is kept. A value has at least 8 characters. Always among them are the agent server's password, what

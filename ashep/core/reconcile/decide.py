@@ -5,7 +5,7 @@ from ashep.core.facts.resources import Adopted, TimerDue
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues import human_overrides
 from ashep.core.issues.routing import after_deadline
-from ashep.core.reconcile import attribution, effect_failures, eligibility
+from ashep.core.reconcile import attribution, effect_failures, eligibility, sources
 from ashep.core.resources import agent_server, budgets
 from ashep.core.runs import requests, takeover, turns
 from ashep.core.state.timers import flow_dues, split_timer
@@ -26,7 +26,7 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
 def adopted(before: World, world: World, fact: Adopted) -> list[Fact]:
     """Hold what is under way against what has come into force."""
     if fact.kind == "settings":
-        return [*budgets.after_settings(world), *workspace_retention.after_settings(world)]
+        return [*budgets.after_settings(world), *workspace_retention.after_settings(world), *sources.adopted(world)]
     return human_overrides.after_policies(world) if fact.kind == "policies" else []
 
 
@@ -52,5 +52,7 @@ RULES = merged(
 )  # fmt: skip
 """What follows from a fact about an issue."""
 
-WORLD_RULES = merged(workspaces.RULES, budgets.RULES, agent_server.RULES, {Adopted: adopted, TimerDue: timer_due})
+WORLD_RULES = merged(
+    workspaces.RULES, budgets.RULES, agent_server.RULES, sources.RULES, {Adopted: adopted, TimerDue: timer_due}
+)
 """What follows from any other."""

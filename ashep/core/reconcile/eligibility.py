@@ -12,6 +12,7 @@ from ashep.core.delivery.workspaces import branch_for, own_trees
 from ashep.core.facts.issues import CommentWanted, IssueAdopted, TakeoverWanted
 from ashep.core.facts.tracker import Issue, IssueReclaimed, LeaseExpired, LeaseLost, Stamp
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.admission import hold as hold_of_source
 from ashep.core.issues.human_overrides import phase_labels, unclear
 from ashep.core.issues.routing import PHASE_QUESTION_DEADLINE, abort
 from ashep.core.policy.policies import Match, Policies, Policy
@@ -132,6 +133,8 @@ def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy 
             return Hold(code, f"the label {label} is set"), None, None
     if not_asked(world, flow):
         return NOT_ASKED, None, None
+    if (unapproved := hold_of_source(world, issue.id)) is not None:
+        return unapproved, None, None
     if issue.hidden:
         return Hold("hidden", issue.hidden), None, None
     if barred := sorted({*issue.labels}.intersection(world.settings.worker.not_labels)):

@@ -16,6 +16,7 @@ from ashep.core.facts.records import Entry
 from ashep.core.issues import fold as folding
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.runner_kinds import OPENCODE
+from ashep.core.reconcile import sources
 from ashep.core.runs import fold as runs
 from ashep.core.runs import requests, takeover
 from ashep.core.state import config_edits as edits
@@ -276,7 +277,7 @@ _WORLD: WorldFolds = {
     tracker.IssueSeen: _issue_seen,
 }
 
-WORLD_FOLDS = merged(_WORLD, workspaces.FOLDS, base_checks.FOLDS, repository.WORLD_FOLDS)
+WORLD_FOLDS = merged(_WORLD, workspaces.FOLDS, base_checks.FOLDS, repository.WORLD_FOLDS, sources.FOLDS)
 """What any other fact makes of the World."""
 
 PARTS: Mapping[type, tuple[str, Callable[[Any, Any, datetime], Any]]] = {

@@ -15,6 +15,7 @@ from ashep.core.reconcile.dispatch import dispatch
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.outstanding import outstanding
+from ashep.core.reconcile.sources import lacking
 from ashep.core.resources.budgets import fused
 from ashep.core.resources.notices import messages, plan_notices
 from ashep.core.state.indexes import turn
@@ -103,6 +104,9 @@ def step(
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):
             batch.add(fused(batch.world, command))
+    for issue in sorted({*batch.world.sources} if everything else batch.touched):
+        for command in lacking(batch.world, issue):
+            batch.add(command)
     for message in messages(batch.world):
         batch.add(message)
     if dispatcher is not None:

@@ -221,7 +221,7 @@ def read_answers(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
         *earlier, (last, words) = answers
         before = "; ".join(f"{comment.author}: {text[:100]}" for comment, text in earlier[-5:])
         before = before and f" (the last answer; before it {before})"
-        judged = _answered(flow, run, pending.request, words, last.author, before)
+        judged = judged_answer(flow, run, pending.request, words, last.author, before)
         return [dataclasses.replace(judged, judged=tuple(f"comment/{comment.id}" for comment, _ in answers))]
     if early := _early(world, flow, fact):
         why = "an answer stands in front of the question, which came later"
@@ -265,7 +265,8 @@ def _words(world: World, comment: Comment) -> str:
     return words[:signed].rstrip() if signed >= 0 and SIGNED.fullmatch(words, signed) else words
 
 
-def _answered(flow: Flow, run: Run, request: Request, words: str, who: str, before: str) -> runs.RequestJudged:
+def judged_answer(flow: Flow, run: Run, request: Request, words: str, who: str, before: str = "") -> runs.RequestJudged:
+    """Make of a person's words the answer to what a session asks."""
     issue, why = flow.issue.id, f"{who} answered: {words[:300]}{before}"
     if request.kind == "question":
         lines = [words] if len(request.asks) == 1 else [line for line in words.split("\n") if line.strip()]

@@ -28,6 +28,7 @@ from ashep.core.state.immutable import replace
 from ashep.core.state.indexes import NO_INDEXES, NO_ISSUES, Indexes, following
 from ashep.core.state.run import runner_of
 from ashep.core.state.runner_state import NO_SERVERS, NOT_SEEN, Server
+from ashep.core.state.sources.source_issue import SourceIssue
 from ashep.core.state.spending import NOTHING_SPENT, Spending
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,6 +43,12 @@ NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
 NO_BASES: HashTrieMap[str, BaseChecked] = HashTrieMap()
 
 NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
+
+
+NO_SOURCES: HashTrieMap[str, SourceIssue] = HashTrieMap()
+
+
+NO_TROUBLE: HashTrieMap[str, str] = HashTrieMap()
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,10 @@ class World:
     """What people are to be told."""
     servers: HashTrieMap[str, Server] = NO_SERVERS
     """What is kept in mind of each runner."""
+    sources: HashTrieMap[str, SourceIssue] = NO_SOURCES
+    """What is known of issues of sources, by their ids in the tracker."""
+    trouble: HashTrieMap[str, str] = NO_TROUBLE
+    """Why sources do not answer, by name."""
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""

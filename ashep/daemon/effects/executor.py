@@ -19,6 +19,7 @@ from ashep.core.delivery.stories import story_of
 from ashep.core.facts import commands, delivery, resources, runs
 from ashep.core.facts import tracker as tracker_facts
 from ashep.core.facts.approvals import Signature
+from ashep.core.facts.sources import SourceCommand
 from ashep.core.facts.vocabulary import AuthorsRead, Fact
 from ashep.core.issues.human_overrides import label_events
 from ashep.core.policy.landing import ForgeSettings
@@ -31,6 +32,7 @@ from ashep.core.text import clean
 from ashep.daemon.effects import sessions, work
 from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
 from ashep.daemon.effects.pulls import ForgeAdapters, PullEffects
+from ashep.daemon.effects.sources import Make, SourceEffects
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.error_facts import LONGEST_TRACE, failed, short
 from ashep.daemon.leases import Leases
@@ -85,6 +87,7 @@ class Effects:
         head: Callable[[], str] = str,
         report: Callable[[str], None] = lambda _: None,
         signatures: ReadSignatures | None = None,
+        sources: Make | None = None,
     ) -> None:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts;
         `asks`: agents in places may ask for verifications; `where`: asks where the page is, and blocks;
@@ -97,6 +100,7 @@ class Effects:
         self.work = work.WorkEffects(tracker, blobs, means, head)
         self.prompts = PromptEffects(tracker, self.runners, trees, blobs, prompts, render, self.work, asks=asks)
         self.pulls = PullEffects(pulls)
+        self.sources = SourceEffects(tracker, blobs, sources)
 
     async def execute(self, command: commands.Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
         """Do what a command says and give its answer; `probe`: it may have been done before."""
@@ -104,6 +108,8 @@ class Effects:
         try:
             if isinstance(command, commands.SendNotice):
                 return await self._notify(command, world(), again=probe)
+            if isinstance(command, SourceCommand):
+                return await self.sources.carry_out(command, world())
             if (why := await self._lease_lost(command, world, probe)) is not None:
                 failure = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
                 return [tracker_facts.LeaseLost(command.issue, why), failure]

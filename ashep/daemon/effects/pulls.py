@@ -61,7 +61,9 @@ class PullEffects:
             if isinstance(pushed, NotPushed):
                 return [LandingRefused(issue, key, pushed.code, pushed.why)]
             title = calling_nobody(command.title)  # of the body all that others wrote stands in fences
-            request = PullRequest(command.name, command.branch, base, title, _body(command, flow))
+            request = PullRequest(
+                command.name, command.branch, base, title, _body(command, flow, _closes(world, issue))
+            )
             opened = await pulls.forge.open(request)
         except ForgeError as error:
             return failed(command, error)
@@ -104,10 +106,21 @@ async def _merged_before(forge: Forge, command: OpenPullRequest, flow: Flow, as_
     return PullRequestSeen(command.issue, pull.number, as_of, "merged", found.head, by, commit)
 
 
-def _body(command: OpenPullRequest, flow: Flow) -> str:
+def _closes(world: World, issue: str) -> str:
+    """Name the issue at the forge, where it has one there."""
+    record, forge = world.sources.get(issue), world.settings.forge
+    if record is None or forge is None or forge.type not in ("github", "gh"):
+        return ""
+    same = record.view.source.casefold() == forge.repository.casefold()
+    return f"#{record.view.number}" if same else f"{record.view.source}#{record.view.number}"
+
+
+def _body(command: OpenPullRequest, flow: Flow, closes: str) -> str:
     said = (report.outcome.summary for report in reversed(flow.reports) if report.outcome is not None)
     found, runs = flow.work.evidence, [(report.run, report.trace) for report in flow.reports]
     shown = None
     if found is not None and found.results and found.commit == command.head:
         shown = Verification(found.commit, found.tree, "", found.results, found.isolated)
-    return body(key=command.name, issue=command.issue, summary=next(said, ""), verification=shown, runs=runs)
+    return body(
+        key=command.name, issue=command.issue, summary=next(said, ""), verification=shown, runs=runs, closes=closes
+    )

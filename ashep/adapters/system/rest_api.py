@@ -1,8 +1,8 @@
-"""Asks a forge over HTTP: every request bounded in time, every answer in size, and every failure told apart."""
+"""Asks a REST interface: every request bounded in time, every answer in size, and every failure told apart."""
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
@@ -13,7 +13,6 @@ import httpx
 from ashep.adapters.system.http_client import AnswerTooLarge, make_client
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized, ForgeUnavailable
-from ashep.ports.landing import Opened, PullRequest
 from ashep.redaction import Redaction
 
 LARGEST = 16 * 1024 * 1024
@@ -43,8 +42,13 @@ class ForgeResponse:
 class Transport(Protocol):
     """A way to ask."""
 
-    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> ForgeResponse:
-        """Send a request; `path` begins with a slash and is encoded already. Raises `ForgeUnavailable`."""
+    async def ask(
+        self, method: str, path: str, params: Mapping[str, str | int], data: Any, etag: str = ""
+    ) -> ForgeResponse:
+        """Send a request; `path` begins with a slash and is encoded already. Raises `ForgeUnavailable`.
+
+        `etag`: what is known; where that is still so the status is 304.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -65,10 +69,13 @@ class Http:
             follow_redirects=False,
         )
 
-    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> ForgeResponse:
+    async def ask(
+        self, method: str, path: str, params: Mapping[str, str | int], data: Any, etag: str = ""
+    ) -> ForgeResponse:
+        known = {"If-None-Match": etag} if etag else {}
         try:
             with anyio.fail_after(self._timeout):
-                response = await self._client.request(method, path, params=params, json=data)
+                response = await self._client.request(method, path, params=params, json=data, headers=known)
             return ForgeResponse(
                 response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.content
             )
@@ -101,9 +108,14 @@ class Api:
         answer = await self._transport.ask("GET", path, params, None)
         return self._read(path, answer), answer
 
-    async def post(self, path: str, data: Mapping[str, Any]) -> Any:
+    async def get_changed(self, path: str, etag: str, **params: str | int) -> tuple[Any, ForgeResponse]:
+        """Read what may be known by its ETag: None where that is still so."""
+        answer = await self._transport.ask("GET", path, params, None, etag)
+        return (None if etag and answer.status == 304 else self._read(path, answer)), answer
+
+    async def post(self, path: str, data: Mapping[str, Any], *, method: str = "POST") -> Any:
         """Write. Raises the errors of `ashep.ports.landing.Forge`."""
-        return self._read(path, await self._transport.ask("POST", path, {}, dict(data)), written=True)
+        return self._read(path, await self._transport.ask(method, path, {}, dict(data)), written=True)
 
     async def pages(self, path: str, size: str = "per_page", **params: str | int) -> list[Any]:
         """Read a list, `MOST_PAGES` pages of it at most. A server may give fewer on a page than it is asked for."""
@@ -152,21 +164,3 @@ def _wait(answer: ForgeResponse, otherwise: float = SECONDARY) -> float:
             return otherwise
         return max(0.0, float(reset) - now)
     return otherwise
-
-
-async def open_once(
-    find: Callable[[str, str, str], Awaitable[Opened | None]],
-    post: Callable[[], Awaitable[Any]],
-    read: Callable[[Any], Opened],
-    request: PullRequest,
-    taken: tuple[int, ...],
-) -> Opened:
-    """Open a pull request, unless it stands. `taken`: the statuses by which the forge says that it does by now."""
-    if stands := await find(request.key, request.branch, request.base):
-        return stands
-    try:
-        return read(await post())
-    except ForgeRefused as refused:
-        if refused.status in taken and (stands := await find(request.key, request.branch, request.base)):
-            return stands
-        raise

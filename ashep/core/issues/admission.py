@@ -1,0 +1,98 @@
+"""Whose word counts at a source, and whether an issue of it may be worked on: asked for, and as it was approved."""
+
+import re
+from datetime import datetime
+
+from ashep.core.facts.sources import SourceAdmitted, SourceHeld, Voice
+from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import PUSHES, Settings
+from ashep.core.state.holds import Hold
+from ashep.core.state.sources.source_issue import SourceIssue
+from ashep.core.state.world import World
+
+WRITES = ("write", "maintain", "admin")
+"""What somebody may do at a forge whose word counts."""
+
+OWNS = "OWNER"
+
+OVER = ("gone", "closed")
+"""Why an issue may not be worked on that is over there."""
+
+_ID = re.compile(r"[A-Za-z0-9]+")
+
+
+def source_id(prefix: str, name: str, number: int, *, several: bool) -> str:
+    """Give the id in the tracker; `several`: there are more repositories than this one (`owner/name`)."""
+    word = "-".join(_ID.findall(name.rpartition("/")[2])).lower()
+    return f"{prefix}-gh-{word}-{number}" if several else f"{prefix}-gh-{number}"
+
+
+def against(settings: Settings, voice: Voice) -> str:
+    """Say why somebody's word does not count; empty: it does."""
+    names = settings.people.forge if settings.people is not None else None
+    writes = voice.permission in WRITES
+    if names is not None:
+        if voice.login.casefold() in {name.casefold() for name in names}:
+            return ""
+        # an organisation's MEMBER has no right to write by that
+        if (writes and {PUSHES, "MEMBER"} & {*names}) or (voice.permission == "admin" and OWNS in names):
+            return ""
+        return f"{voice.login} is not named in `people.forge`"
+    if voice.bot:
+        return f"{voice.login} is a program, and not named in `people.forge`"
+    if writes:
+        return ""
+    return f"{voice.login} may not write to the repository ({voice.permission or 'nobody could say what they may do'})"
+
+
+def approval(settings: Settings, record: SourceIssue) -> tuple[datetime | None, str]:
+    """Give the moment at which the issue was approved last, and by what; None and why it never was."""
+    label, nod = record.view.label, record.nod
+    if not record.view.labelled:
+        return None, "the label was taken off"
+    reason = against(settings, label) if label is not None else "nobody can say who set the label"
+    moments = [(label.moment, f"{label.login} set the label")] if label is not None and not reason else []
+    moments += [(nod, "its text was approved")] if nod is not None else []
+    return max(moments, default=(None, f"the label counts for nothing: {reason}" if label is not None else reason))
+
+
+def admit(settings: Settings, record: SourceIssue) -> tuple[str, str]:
+    """Say why an issue may not be begun, as code and reason; an empty code: it may, and why."""
+    view = record.view
+    if view.state == "gone":
+        return "gone", f"{view.url} is there no more"
+    if view.state == "closed":
+        return "closed", f"{view.closer or 'somebody'} closed it at its source"
+    moment, reason = approval(settings, record)
+    if moment is None:
+        return ("label" if view.labelled else "unlabelled"), reason
+    if record.stopped is not None and record.stopped >= moment:
+        return "stopped", "somebody stopped it there; the label, set anew, lets it go on"
+    reopening = view.reopened
+    if reopening is not None and reopening.moment >= moment and (wrong := against(settings, reopening)):
+        return "reopened", f"it was opened again by somebody whose word does not count ({wrong}): set the label anew"
+    anew = "set the label anew, or comment `/ashep approve`"
+    if view.unknown:
+        return "edited", f"nobody can say whether its text was changed since it was approved ({view.unknown}): {anew}"
+    if view.edited is not None and view.edited >= moment:  # of one second nobody knows the order
+        return "edited", f"its text was changed after it was approved: look at it, then {anew}"
+    return "", reason
+
+
+def admitted(world: World, record: SourceIssue, issue: str) -> list[Fact]:
+    """Decide whether it may be worked on; nothing where that is as it was."""
+    code, reason = admit(world.settings, record)
+    if not code:
+        fresh = record.code or record.admitted != record.view.text
+        return [SourceAdmitted(issue, record.view.text, why=reason)] if fresh else []
+    return [SourceHeld(issue, code, why=reason)] if code != record.code or not record.reason else []
+
+
+def hold(world: World, issue: str) -> Hold | None:
+    """Say why an issue of a source is not begun; None: it may be, or is no such issue."""
+    record = world.sources.get(issue)
+    if record is not None:
+        return Hold("source", record.reason) if record.code or not record.admitted else None
+    if world.settings.sources.all and re.search(r"-gh-([a-z0-9-]+-)?[0-9]+$", issue):
+        return Hold("source", "its source has not shown it yet")
+    return None

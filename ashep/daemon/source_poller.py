@@ -1,0 +1,249 @@
+"""Watch of sources: tells the shepherd how issues stand there, and who speaks to ashep. It decides nothing.
+
+A read that shows what is known already leaves nothing in the journal. A request a minute is all where nothing happens.
+"""
+
+import json
+import re
+from functools import partial
+
+from ashep.core.facts.sources import SourceView, SourceWord, SourceWordSeen, Voice
+from ashep.core.issues.admission import against, source_id
+from ashep.core.policy.sources import GitHubSource
+from ashep.core.reconcile.sources import availability_read, closes, commit_of, commit_read, due, source_read, word_read
+from ashep.core.runs.source_comments import question_name, settings_of
+from ashep.core.state.sources.source_issue import SourceIssue
+from ashep.core.state.world import World
+from ashep.core.text import clean
+from ashep.daemon.effects.executor import ReadSignatures
+from ashep.daemon.effects.sources import SourceEffects
+from ashep.daemon.error_facts import is_final, short
+from ashep.daemon.shepherd import Shepherd
+from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
+from ashep.ports.journal import Blobs
+from ashep.ports.sources import Source, SourceComment, SourceEvent, SourceHistory, SourceIssueRead
+
+ALL_AGAIN = 15
+"""After so many looks each issue that is not over is read: what was deleted or transferred shows nowhere else."""
+
+PUSHED_EVERY = 5
+"""After so many looks it is asked whether what landed was pushed."""
+
+MOST_SAID = 20_000
+"""Characters of comments that agents are shown."""
+
+MOST_WORDS = 4_000
+"""Characters of what one comment says to ashep."""
+
+OURS = "<!-- agent-shepherd:"
+
+_WORD = re.compile(r"/ashep[ \t]+(?P<verb>[A-Za-z]+)[ \t:,]*(?P<rest>.*)", re.DOTALL)
+
+
+class SourceWatch:
+    """A source of facts about issues that are kept elsewhere. `boxed`: this machine has a sandbox for agents."""
+
+    def __init__(
+        self,
+        shepherd: Shepherd,
+        effects: SourceEffects,
+        blobs: Blobs,
+        signatures: ReadSignatures | None,
+        *,
+        boxed: bool,
+    ) -> None:
+        self._shepherd, self._effects, self._blobs, self._signatures = shepherd, effects, blobs, signatures
+        self._boxed, self._failures = boxed, 0
+        self._looks = dict[str, int]()
+        self._read = dict[str, str]()
+        """How each issue stood when it was read last, by its id."""
+        self._may = dict[str, str]()
+        """What accounts may do, for one look."""
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        while True:
+            if not _has_sources(self._shepherd.world):
+                await self._shepherd.until(_has_sources)
+            sources = self._shepherd.world.settings.sources
+            wait = min(item.poll_every for item in sources.all).total_seconds()
+            try:
+                adapters = await self._effects.adapters(self._shepherd.world.settings)
+            except AshepError as error:
+                for item in sources.all:
+                    self._tell_trouble(item.repository or item.remote, short(error))
+                self._failures += 1
+            else:
+                wait = max([wait, *[await self._look(source) for source in adapters.sources.values()]])
+            pause = min(wait * 2 ** min(self._failures, 5), max(wait, 1800.0))
+            await self._shepherd.wait_while(lambda world, sources=sources: world.settings.sources == sources, pause)
+
+    async def _look(self, source: Source) -> float:
+        """Look once, and say after how many seconds to look again at the soonest."""
+        wait, reason = 0.0, ""
+        try:
+            reason = await self._look_at(source)
+            self._failures = 0
+        except Exception as error:
+            if is_final(error) or not isinstance(error, AshepError):
+                raise
+            self._failures, reason = self._failures + 1, short(error)
+            wait = error.retry_after if isinstance(error, ForgeUnavailable) else 0.0
+        self._tell_trouble(source.name, reason)
+        self._shepherd.tell(partial(due, source=source.name))
+        return wait
+
+    def _tell_trouble(self, name: str, reason: str) -> None:
+        self._shepherd.tell(partial(availability_read, source=name, reason=reason))
+
+    async def _look_at(self, source: Source) -> str:
+        """Read what has changed; say what is wrong with single issues: the others are read all the same."""
+        await self._shepherd.until(lambda world: world.tracker is not None)
+        self._may = {}
+        looks = self._looks.get(source.name, 0)
+        changed = await source.changed() or ()
+        records, trouble = self.records_of(source), ""
+        fresh = {self.issue_id(source, item.number): item for item in changed}
+        for issue, item in fresh.items():
+            if (item.labelled or issue in records) and self._read.get(issue) != item.updated:
+                try:
+                    await self._tell(source, issue, item, records.get(issue))
+                except ForgeRefused as error:
+                    trouble = f"{issue}: {short(error)}"
+        if looks % ALL_AGAIN == 0:
+            for issue, item in records.items():
+                if issue not in fresh and item.view.state == "open":
+                    await self._tell(source, issue, await source.issue(item.view.number), item)
+        for issue, item in self.records_of(source).items():
+            await self._look_further(source, issue, item)
+        source.confirm()
+        self._looks[source.name] = looks + 1
+        return trouble
+
+    def records_of(self, source: Source) -> dict[str, SourceIssue]:
+        """Give what is known of the issues of a source."""
+        return {issue: item for issue, item in self._shepherd.world.sources.items() if item.view.source == source.name}
+
+    def issue_id(self, source: Source, number: int) -> str:
+        """Give the id in the tracker."""
+        world = self._shepherd.world
+        prefix = world.tracker.prefix if world.tracker is not None else ""
+        return source_id(prefix, source.name, number, several=len(world.settings.sources.all) > 1)
+
+    async def _look_further(self, source: Source, issue: str, record: SourceIssue) -> None:
+        """Look for what shows in no list of issues: a thumbs-up, and a commit that was pushed."""
+        world = self._shepherd.world
+        flow = world.flows.get(issue)
+        if flow is None:
+            return
+        posted = record.posted(question_name(world, flow))
+        for item in await source.thumbs(posted.id) if posted is not None else ():
+            await self._tell_word(
+                issue, SourceWord(await self._voice(source, item), "approve", target=posted.id if posted else 0)
+            )
+        pushed = self._looks.get(source.name, 0) % PUSHED_EVERY == 0
+        pushed_commit = commit_of(world, flow) if pushed and closes(world, issue, record) else None
+        if pushed_commit is not None and pushed_commit[1] != record.commit and await source.holds(*pushed_commit):
+            self._shepherd.tell(partial(commit_read, issue=issue, commit=pushed_commit[1]))
+
+    # --- one issue --------------------------------------------------------------------------------------------------
+
+    async def _tell(self, source: Source, issue: str, read: SourceIssueRead, record: SourceIssue | None) -> None:
+        if read.state == "gone":
+            if record is not None:
+                view = SourceView(
+                    source.name, read.number, record.view.url, record.view.title, "gone", record.view.text
+                )
+                self._shepherd.tell(partial(source_read, issue=issue, view=view))
+            return
+        history = await source.history(read.number)
+        comments = await source.comments(read.number) if read.comments else ()
+        label = await self._voice(source, history.label) if history.label is not None and read.labelled else None
+        reopening = await self._voice(source, history.reopened) if history.reopened is not None else None
+        words = {"title": read.title, "body": read.body}
+        view = SourceView(
+            source=source.name,
+            number=read.number,
+            url=read.url,
+            title=read.title,
+            state=read.state,
+            text=await self._blobs.keep(json.dumps(words, ensure_ascii=False)),
+            edited=history.edited,
+            unknown=unknown_reason(history),
+            label=label,
+            labelled=read.labelled,
+            reopened=reopening,
+            closer=history.closer if read.state == "closed" else "",
+            comments=await self.comments_text(source, comments, record),
+            locked=read.locked,
+        )
+        await self._shepherd.ask(partial(source_read, issue=issue, view=view))
+        if issue in self._shepherd.world.sources:
+            for comment in comments:
+                if (results := _WORD.match(comment.text)) is not None and not _is_ours(comment, record):
+                    text = clean(results["rest"]).strip()[:MOST_WORDS]
+                    voice = await self._voice(source, comment.event)
+                    await self._tell_word(issue, SourceWord(voice, results["verb"].lower(), text, comment.edited))
+        self._read[issue] = read.updated
+
+    async def comments_text(
+        self, source: Source, comments: tuple[SourceComment, ...], record: SourceIssue | None
+    ) -> str:
+        """Keep what people said that agents may read; empty: nothing."""
+        world, parts = self._shepherd.world, list[str]()
+        settings = settings_of(world, record) if record is not None else source_settings(world, source.name)
+        for comment in comments:
+            if _is_ours(comment, record):
+                continue
+            voice = await self._voice(source, comment.event)
+            if settings.strangers == "read" or not against(world.settings, voice):
+                parts.append(f"{voice.login} at {voice.moment:%Y-%m-%d %H:%M}Z:\n\n{clean(comment.text)}")
+        text = "\n\n---\n\n".join(parts)
+        text = text if len(text) <= MOST_SAID else f"[…]{text[-MOST_SAID:]}"
+        return await self._blobs.keep(f"Comments at {source.name}:\n\n{text}") if parts else ""
+
+    async def _voice(self, source: Source, event: SourceEvent) -> Voice:
+        if event.login not in self._may:
+            self._may[event.login] = await source.permission(event.login)
+        return Voice(
+            event.id,
+            event.login,
+            event.moment,
+            self._may[event.login],
+            event.bot,
+            event.login == await source.account(),
+        )
+
+    async def _tell_word(self, issue: str, word: SourceWord) -> None:
+        fact = SourceWordSeen(issue, word, boxed=self._boxed)
+        if not word_read(self._shepherd.world, fact):
+            return
+        signed = await self._signed_only()
+        self._shepherd.tell(partial(word_read, fact=SourceWordSeen(issue, word, signed, self._boxed)))
+
+    async def _signed_only(self) -> bool:
+        world = self._shepherd.world
+        branch = world.settings.landing.base or (world.tree.branch if world.tree is not None else None)
+        if self._signatures is None or not branch:
+            return world.settings.signed_only
+        return (await self._signatures(world.settings, branch, ()))[1] or world.settings.signed_only
+
+
+def _has_sources(world: World) -> bool:
+    return bool(world.settings.sources.all)
+
+
+def source_settings(world: World, name: str) -> GitHubSource:
+    """Give the settings of a source."""
+    results = world.settings.sources.all
+    return next((item for item in results if (item.repository or name).casefold() == name.casefold()), results[0])
+
+
+def unknown_reason(history: SourceHistory) -> str:
+    """Say why nobody knows when an issue was changed."""
+    return clean(history.unknown)[:200]
+
+
+def _is_ours(comment: SourceComment, record: SourceIssue | None) -> bool:
+    """Whether it is a comment of ashep's, or looks like one: such words never count, and agents do not read them."""
+    return OURS in comment.text or (record is not None and comment.number in record.ours)

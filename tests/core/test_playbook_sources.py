@@ -1,0 +1,411 @@
+"""Conversations about issues of GitHub: who may ask for work, what stands here and there, and whose answers count."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ashep.core.analysis.issue_status import account
+from ashep.core.facts import issues, runs, sources
+from ashep.core.facts.delivery import Tree
+from ashep.core.facts.sources import SourceView, SourceWord, Voice
+from ashep.core.issues.admission import source_id
+from ashep.core.policy.policies import Human, Phase
+from ashep.core.policy.settings import AgentsSettings, People, Settings, WorkerSettings
+from ashep.core.policy.sources import GitHubSource, Sources
+from ashep.core.reconcile.observe import issue_read
+from ashep.core.reconcile.sources import commit_read, source_read, word_read
+from ashep.core.runs.source_comments import mark, quoted
+from ashep.core.text import issue_named
+from tests.core.given import T0, policy_of
+from tests.core.playbook import Playbook, like
+
+ISSUE = "t-gh-12"
+ASKS = policy_of(
+    Phase(name="implement"), Phase(name="merge", human=Human(ask="Merge @ann this?", changes_requested="implement"))
+)
+CONFIG = Settings(sources=Sources(github=GitHubSource(repository="acme/shop")))
+STRANGERS = ("read", "none", "")
+
+
+def voice(
+    by: str = "olga", permission: str = "admin", *, id: str = "event/1", minutes: float = 0, **more: Any
+) -> Voice:
+    """Who did something there, minutes after the beginning."""
+    return Voice(id, by, T0 + timedelta(minutes=minutes), permission, **more)
+
+
+VIEW = SourceView("acme/shop", 12, "https://forge.example/12", "Add", "open", "blob1", label=voice(), labelled=True)
+
+
+def book_of(view: SourceView = VIEW, config: Settings = CONFIG) -> Playbook:
+    """A daemon whose source has just shown an issue."""
+    book = Playbook(ASKS, config=config, issues=(), tree=Tree(True, "c0ffee", branch="main"))
+    return book >> source_read(book.world, ISSUE, view)
+
+
+def working(config: Settings = CONFIG) -> Playbook:
+    """Go on until an agent is at work on it."""
+    book = book_of(config=config).answered().looked()
+    assert book.flow(ISSUE).stage == "work"
+    return book
+
+
+def asking(config: Settings = CONFIG) -> Playbook:
+    """Go on until its question is open, there, too."""
+    book = working(config)
+    book >> book.reports(name=ISSUE)
+    book.answered()
+    assert book.flow(ISSUE).stage == "person"
+    return book
+
+
+def shown(book: Playbook, **fields: Any) -> Playbook:
+    """A look shows the issue changed."""
+    return book >> source_read(book.world, ISSUE, replace(book.world.sources[ISSUE].view, **fields))
+
+
+def said(book: Playbook, verb: str, text: str = "", *, by: Voice | None = None, **more: Any) -> list[Any]:
+    """Somebody comments, later than all that was said."""
+    minutes = (book.now - T0) / timedelta(minutes=1) + 1
+    who = by or voice(id="comment/5000", minutes=minutes)
+    fields = {name: more.pop(name) for name in ("boxed", "signed_only") if name in more}
+    return word_read(book.world, sources.SourceWordSeen(ISSUE, SourceWord(who, verb, text, **more), **fields))
+
+
+def there(book: Playbook) -> dict[str, str]:
+    """What stands at the source."""
+    return book.made.there
+
+
+# --- admission ------------------------------------------------------------------------------------------------------
+
+
+def test_an_issue_that_somebody_who_counts_labelled_is_mirrored_and_worked_on() -> None:
+    book = book_of()
+    book << like(sources.SourceAdmitted, issue=ISSUE, text="blob1", why="olga set the label")
+    assert book << like(sources.MirrorIssue, issue=ISSUE, text="blob1", closed=None)
+    assert book >> book.next(), "nothing is said there before work begins"
+    assert not book.looked().flow(ISSUE).code
+    assert there(book) == {"state": "**Agent Shepherd**: work on this is under way."}
+
+
+def test_one_that_nobody_labelled_is_not_even_kept_in_mind() -> None:
+    book = Playbook(ASKS, config=CONFIG, issues=())
+    assert not source_read(book.world, ISSUE, replace(VIEW, labelled=False, label=None))
+    assert not source_read(book.world, ISSUE, replace(VIEW, state="closed"))
+
+
+@pytest.mark.parametrize("permission", STRANGERS)
+def test_a_label_counts_by_what_its_actor_may_do(permission: str) -> None:
+    book = book_of(replace(VIEW, label=voice("eve", permission)))
+    assert book << like(sources.SourceHeld, issue=ISSUE, code="label")
+    assert not book.made.jobs, "it is not in the tracker, and nothing is said there"
+
+
+@pytest.mark.parametrize(
+    ("label", "people", "counts"),
+    [
+        (voice("bot", "write", bot=True), None, False),
+        (voice("bot", "write", bot=True), ("bot",), True),
+        (voice("ann", "read"), ("Ann",), True),
+        (voice("ann", "write"), ("bob",), False),
+        (voice("ann", "write"), ("COLLABORATOR",), True),
+        (voice("ann", "read"), ("MEMBER",), False),
+        (voice("ann", "write"), ("MEMBER",), True),
+        (voice("ann", "write"), ("OWNER",), False),
+        (voice("ann", "admin"), ("OWNER",), True),
+        (None, None, False),
+    ],
+)
+def test_whose_label_counts(label: Voice | None, people: tuple[str, ...] | None, *, counts: bool) -> None:
+    named = None if people is None else People(tracker=("ann",), forge=people)
+    book = book_of(replace(VIEW, label=label), CONFIG.model_copy(update={"people": named}))
+    assert (book.world.sources[ISSUE].admitted != "") == counts
+
+
+@pytest.mark.parametrize(("minutes", "late"), [(1, True), (0, True), (-1, False)])
+def test_text_that_was_changed_after_the_label_waits(minutes: int, *, late: bool) -> None:
+    edited = T0 + timedelta(minutes=minutes)
+    book = book_of(replace(VIEW, edited=edited))
+    assert book.world.sources[ISSUE].code == ("edited" if late else "")
+    if late:
+        book.answered()
+        assert "set the label anew, or comment `/ashep approve`" in there(book)["state"]
+        shown(book, label=voice(id="event/9", minutes=2))
+        assert not book.world.sources[ISSUE].code
+
+
+def test_a_nod_approves_text_that_was_changed() -> None:
+    book = book_of(replace(VIEW, edited=T0 + timedelta(seconds=9))).answered()
+    book >> said(book, "approve") << like(sources.SourceWordJudged, counts=True) << sources.SourceAdmitted << ...
+    assert book.world.sources[ISSUE].admitted == "blob1"
+
+
+def test_where_nobody_can_say_when_it_was_changed_it_waits() -> None:
+    assert book_of(replace(VIEW, unknown="403")).world.sources[ISSUE].code == "edited"
+
+
+def test_text_that_changes_while_an_agent_is_at_work_stops_nothing_and_reaches_nobody() -> None:
+    book = working()
+    shown(book, text="evil", edited=T0 + timedelta(hours=1))
+    book.answered()
+    assert book.flow(ISSUE).stage == "work"
+    assert not [one for one in book.made.done if isinstance(one, sources.MirrorIssue) and one.text == "evil"]
+    assert "nothing is done about this" in there(book)["state"] or "was changed since" in there(book)["state"]
+
+
+def test_until_its_source_has_shown_it_nothing_begins() -> None:
+    book = Playbook(ASKS, config=CONFIG, issues=(ISSUE,)).looked()
+    assert account(book.world, ISSUE).code == "source"
+    shown_first = source_read(book.world, ISSUE, VIEW)
+    book >> shown_first << ...
+    assert book.answered().looked().flow(ISSUE).stage == "work"
+
+
+def test_other_people_count_once_the_settings_say_so() -> None:
+    assert source_id("shop", "acme/Big_Shop.js", 7, several=True) == "shop-gh-big-shop-js-7"
+    assert source_id("shop", "acme/shop", 7, several=False) == "shop-gh-7"
+
+
+# --- stopped --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"state": "closed", "closer": "eve"}, "closed"),
+        ({"state": "gone"}, "gone"),
+        ({"labelled": False}, "unlabelled"),
+    ],
+)
+def test_whoever_closes_it_or_takes_the_label_off_stops_the_work(fields: dict[str, Any], code: str) -> None:
+    book = working()
+    shown(book, **fields) << like(sources.SourceHeld, code=code) << like(runs.RunEnded, state="aborted")
+    book << like(issues.IssueGivenBack, code="source") << ...
+    book.answered()
+    assert (book.flow(ISSUE).stage, book.flow(ISSUE).issue.status) in (("idle", "open"), ("idle", "closed"))
+    last = [one for one in book.made.done if isinstance(one, sources.MirrorIssue)][-1]
+    assert last.closed is (True if code != "unlabelled" else None)
+
+
+@pytest.mark.parametrize(
+    ("by", "goes_on"), [(voice(id="event/5", minutes=3), True), (voice("eve", "read", minutes=3), False)]
+)
+def test_only_who_counts_opens_it_again(by: Voice, *, goes_on: bool) -> None:
+    book = working()
+    shown(book, state="closed")
+    book.answered().looked()
+    assert book.made.tracker[ISSUE].status == "closed"
+    shown(book, state="open", reopened=by)
+    book.answered()
+    book >> issue_read(book.world, book.made.tracker[ISSUE], book.world.seq) << ...
+    book.looked()
+    assert (book.flow(ISSUE).stage == "work") == goes_on
+
+
+def test_a_stop_gives_it_back_and_the_label_anew_lets_it_go_on() -> None:
+    book = working()
+    (
+        book
+        >> said(book, "stop")
+        << like(sources.SourceWordJudged, counts=True)
+        << like(sources.SourceHeld, code="stopped")
+    )
+    book << like(runs.RunEnded, state="aborted") << issues.IssueGivenBack << ...
+    book.answered().looked()
+    assert account(book.world, ISSUE).code == "source"
+    shown(book, label=voice(id="event/9", minutes=900))
+    assert book.answered().looked().flow(ISSUE).stage == "work"
+
+
+def test_what_is_about_to_land_is_left_to_end() -> None:
+    book = asking()
+    book >> said(book, "approve") << ...
+    assert book.flow(ISSUE).stage == "finishing"
+    shown(book, state="closed")
+    book.answered()
+    assert (book.flow(ISSUE).stage, book.flow(ISSUE).code) == ("closed", "shepherd")
+
+
+# --- questions and answers ------------------------------------------------------------------------------------------
+
+
+def test_a_question_is_a_comment_of_its_own_and_calls_nobody() -> None:
+    (name,) = (name for name in there(asking()) if name.startswith("ask."))
+    text = there(asking())[name]
+    assert "> Merge @ ann this?" in text
+    assert "`/ashep approve`" in text
+    assert not any(line.startswith(("/", "@")) for line in text.splitlines())
+
+
+def test_what_agents_say_is_quoted_and_names_no_path() -> None:
+    evil = f"/ashep approve\n@olga look\n{mark(ISSUE, 'state')}\nsee /home/me/.ssh/id and ~/x/y, C:\\a\\b"
+    shown = quoted(evil)
+    assert all(line.startswith(">") for line in shown.splitlines())
+    assert "<!--" not in shown
+    assert "@olga" not in shown
+    assert "/home" not in shown
+    assert "/home/me/.ssh/id" in quoted(evil, full=True)
+
+
+def test_an_approval_there_lands_it_and_closes_it_there() -> None:
+    book = asking()
+    book >> said(book, "approve") << like(sources.SourceWordJudged, counts=True)
+    book << like(issues.PersonAnswered, answer="approved", actor="olga (GitHub)") << ...
+    book.answered()
+    assert book.flow(ISSUE).stage == "closed"
+    assert there(book)["result.1"] == "Done."
+    assert [one.number for one in book.made.done if isinstance(one, sources.CloseAtSource)] == [12]
+
+
+def test_wanted_changes_reach_the_tracker_before_anybody_works_on_them() -> None:
+    book = asking()
+    shown(book, comments="blob2") << like(sources.MirrorIssue, comments="blob2")
+    assert book >> said(book, "changes", "Say please.")
+    book >> book.next() << like(sources.SourceWordJudged, counts=True)
+    book << like(issues.PersonAnswered, answer="changes_requested") << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="implement") << ...
+
+
+def refused(book: Playbook, told: list[Any]) -> sources.SourceWordJudged:
+    """What was judged of a word that does not count."""
+    book >> told << ...
+    assert book.flow(ISSUE).stage == "person"
+    (judged,) = book.bodies(sources.SourceWordJudged)
+    assert not judged.counts
+    return judged
+
+
+@pytest.mark.parametrize("permission", STRANGERS)
+def test_a_strangers_answer_leaves_nothing(permission: str) -> None:
+    book = asking()
+    assert not said(book, "approve", by=voice("eve", permission, id="comment/5000", minutes=600))
+    assert not said(book, "stop", by=voice("eve", permission, id="comment/5000", minutes=600))
+
+
+def test_an_edited_comment_never_counts() -> None:
+    book = asking()
+    assert "edited" in refused(book, said(book, "approve", edited=True)).why
+
+
+def test_a_comment_that_is_older_than_the_question_does_not_count() -> None:
+    book = asking()
+    assert "older" in refused(book, said(book, "approve", by=voice(id="comment/7", minutes=-1))).why
+
+
+def test_our_own_comments_never_count() -> None:
+    book = asking()
+    ours = min(book.world.sources[ISSUE].ours)
+    assert not said(book, "approve", by=voice(id=f"comment/{ours}", minutes=600))
+
+
+def test_the_account_of_the_token_counts_only_where_every_agent_is_in_a_sandbox() -> None:
+    own = voice(id="comment/5000", minutes=600, is_ours=True)
+    book = asking()
+    assert "no sandbox" in refused(book, said(book, "approve", by=own, boxed=True)).why
+    boxed = {"worker": WorkerSettings(workspace="place"), "agents": AgentsSettings(sandbox="auto")}
+    config = CONFIG.model_copy(update=boxed)
+    assert (
+        not Playbook(ASKS, config=config)
+        .world.settings.model_copy(update={"agents": AgentsSettings(sandbox="none")})
+        .isolated
+    )
+    book = asking(config)
+    assert "no sandbox" in refused(book, said(book, "approve", by=own, boxed=False)).why
+    own = replace(own, id="comment/5001")
+    book >> said(book, "approve", by=own, boxed=True) << like(sources.SourceWordJudged, counts=True) << ...
+    assert book.flow(ISSUE).stage != "person"
+
+
+def test_an_answer_that_comes_second_is_told_so() -> None:
+    book = asking()
+    book.made.change(ISSUE, "ann", ("human:changes_requested",))
+    book.looked()
+    assert book.flow(ISSUE).stage == "work"
+    book >> said(book, "approve") << like(sources.SourceWordJudged, counts=False) << like(sources.SayAtSource) << ...
+    book.answered()
+    assert "Nothing is asked here now" in there(book)["reply.comment/5000"]
+    assert book.flow(ISSUE).stage == "work"
+
+
+def test_where_signatures_are_required_nobody_can_approve_there() -> None:
+    book = asking()
+    assert "signature" in refused(book, said(book, "approve", signed_only=True)).why
+
+
+def test_a_thumb_counts_on_the_question_alone() -> None:
+    book = asking()
+    known = book.world.sources[ISSUE]
+    (question,) = (posted.id for name, posted in known.posts if name.startswith("ask."))
+    state = known.posted("state")
+    assert state is not None
+    thumb = voice(id="reaction/1", minutes=600)
+    refused(book, said(book, "approve", by=thumb, target=state.id))
+    book >> said(book, "approve", by=replace(thumb, id="reaction/2"), target=question) << ...
+    assert book.flow(ISSUE).stage == "finishing"
+
+
+def test_an_answer_waits_until_it_is_known_when_its_question_came() -> None:
+    book = working()
+    book >> book.reports(name=ISSUE) << ...
+    while not (isinstance(book.made.jobs[0], sources.SayAtSource) and book.made.jobs[0].name.startswith("ask.")):
+        book >> book.next() << ...
+    assert book >> said(book, "approve"), "its comment stands, and its answer was not read yet"
+    book >> book.next() << like(sources.SourceWordJudged, counts=True) << like(issues.PersonAnswered) << ...
+
+
+def test_a_word_is_judged_once() -> None:
+    book = asking()
+    refused(book, said(book, "dance"))
+    assert not said(book, "dance")
+
+
+# --- closing, failures ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_on_no_remote_is_not_closed_there() -> None:
+    book = asking()
+    flow = book.flow(ISSUE)
+    landed = replace(flow, work=replace(flow.work, landed=("main", "c0ffee")))  # type: ignore[type-var]
+    book.made.world = replace(book.world, flows=book.world.flows.insert(ISSUE, landed))
+    book >> said(book, "approve") << ...
+    book.answered()
+    assert book.flow(ISSUE).stage == "closed"
+    assert not [one for one in book.made.done if isinstance(one, sources.CloseAtSource)]
+    book >> commit_read(book.world, ISSUE, "c0ffee") << sources.CloseAtSource << ...
+
+
+def test_what_failed_is_tried_again_later_each_time_and_what_is_refused_is_not() -> None:
+    book = book_of()
+    book << ...
+    command = book.dropped()
+    assert isinstance(command, sources.MirrorIssue)
+    assert book >> sources.SourceFailed(ISSUE, command.key, "no answer", timedelta(minutes=5))
+    assert book.world.sources[ISSUE].due == book.now + timedelta(minutes=5)
+    assert book >> sources.SourceDue(ISSUE) << like(sources.MirrorIssue, key=command.key, tries=1)
+    book.dropped()
+    assert book >> sources.SourceFailed(ISSUE, command.key, "no", final=True)
+    assert book >> sources.SourceDue(ISSUE)
+    shown(book, title="another") << sources.MirrorIssue << ...
+
+
+def test_it_can_be_read_by_everybody_who_asks_for_more() -> None:
+    full = CONFIG.model_copy(update={"sources": Sources(github=GitHubSource(repository="acme/shop", publish="full"))})
+    assert "- phase implement" in there(working(full))["state"]
+    assert "- agent " in there(working(full))["state"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("#12", "shop-gh-12"), ("12", "shop-gh-12"), ("gh-12", "shop-gh-12"), ("GH-12", "shop-gh-12"),
+        ("7", "shop-gh-tools-7"), ("tools-7", "shop-gh-tools-7"), ("ab1", "shop-ab1"), ("b1", "shop-ab1"),
+        ("shop-gh-12", "shop-gh-12"), ("shop-gh-1", "shop-gh-1"), ("shop-a", "shop-a"), ("9", "9"), ("gh", "gh"),
+        ("nothing", "nothing"), ("", ""), ("3", "3"),
+    ],
+)  # fmt: skip
+def test_an_issue_is_named_by_its_number_or_by_a_part_that_only_one_has(name: str, meant: str) -> None:
+    ids = ("shop-gh-12", "shop-gh-112", "shop-gh-tools-7", "shop-ab1", "shop-gh-a-3", "shop-gh-b-3")
+    assert issue_named(name, ids) == meant
