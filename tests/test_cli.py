@@ -564,7 +564,7 @@ def processor_time(argv: list[str], cwd: Path, times: int) -> float:
 
 def test_looking_is_quick(lived: Path) -> None:
     ashep("status", cwd=lived)
-    bare_python = processor_time([sys.executable, "-c", "pass"], lived, 10)
+    bare_python = processor_time([sys.executable, "-c", "pass"], lived, 10) + 0.005  # half of what the kernel counts in
     assert processor_time([str(ASHEP), "--help"], lived, 5) <= 8 * bare_python
     assert processor_time([str(ASHEP), "status", "--json"], lived, 5) <= 15 * bare_python
 
