@@ -393,6 +393,9 @@ def test_a_deleted_damaged_or_older_picture_is_drawn_again(lived: Path, tmp_path
     assert ashep("status", "--json", cwd=folder).json == before
     make_older(state)
     assert ashep("status", "--json", cwd=folder).json == before
+    with closing(sqlite3.connect(state / NAME)) as database, database:
+        database.execute("UPDATE meta SET value = 'far' WHERE key = 'offset'")
+    assert ashep("status", "--json", cwd=folder).json == before
     code = f"import sqlite3; sqlite3.connect({str(state / NAME)!r}).execute('DROP TABLE runs')"
     subprocess.run([sys.executable, "-c", code], check=True)
     (state / NAME).write_bytes((state / NAME).read_bytes()[:4096])

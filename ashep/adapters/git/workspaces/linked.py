@@ -333,8 +333,7 @@ class Worktrees:
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
         place = await self._find_tree(branch)
-        mark = anyio.Path(place.admin, "locked") if place is not None else None
-        if place and mark and await mark.is_file() and (await mark.read_text()).strip() == "initializing":
+        if place is not None and await anyio.to_thread.run_sync(_is_begun, place):
             # git had not made it when it was killed: nobody was in it
             await remove.take_away(self._repository, self._place, place)
             return None
@@ -465,3 +464,11 @@ def use(place: WorkspacePaths, project: Path | None = None) -> None:
     (place.notes / "used").touch()
     if project is not None:
         (place.notes / "project").write_text(f"{project.resolve()}\n")
+
+
+def _is_begun(place: WorkspacePaths) -> bool:
+    """Whether git is making the tree, or was killed while it did."""
+    try:
+        return (place.admin / "locked").read_text().strip() == "initializing"
+    except OSError:  # the tree is made, and git took the mark away
+        return False
