@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -333,7 +334,10 @@ class Worktrees:
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
         place = await self._find_tree(branch)
-        if place is not None and await anyio.to_thread.run_sync(_is_begun, place):
+        lock = ""
+        with suppress(OSError):  # git removes the file when the tree is complete
+            lock = await anyio.Path(place.admin, "locked").read_text() if place is not None else ""
+        if place is not None and lock.strip() == "initializing":
             # git had not made it when it was killed: nobody was in it
             await remove.take_away(self._repository, self._place, place)
             return None
@@ -464,11 +468,3 @@ def use(place: WorkspacePaths, project: Path | None = None) -> None:
     (place.notes / "used").touch()
     if project is not None:
         (place.notes / "project").write_text(f"{project.resolve()}\n")
-
-
-def _is_begun(place: WorkspacePaths) -> bool:
-    """Whether git is making the tree, or was killed while it did."""
-    try:
-        return (place.admin / "locked").read_text().strip() == "initializing"
-    except OSError:  # the tree is made, and git took the mark away
-        return False
