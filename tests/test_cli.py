@@ -393,6 +393,9 @@ def test_a_deleted_damaged_or_older_picture_is_drawn_again(lived: Path, tmp_path
     assert ashep("status", "--json", cwd=folder).json == before
     make_older(state)
     assert ashep("status", "--json", cwd=folder).json == before
+    with closing(sqlite3.connect(state / NAME)) as database, database:
+        database.execute("UPDATE meta SET value = 'far' WHERE key = 'offset'")
+    assert ashep("status", "--json", cwd=folder).json == before
     code = f"import sqlite3; sqlite3.connect({str(state / NAME)!r}).execute('DROP TABLE runs')"
     subprocess.run([sys.executable, "-c", code], check=True)
     (state / NAME).write_bytes((state / NAME).read_bytes()[:4096])
@@ -564,7 +567,7 @@ def processor_time(argv: list[str], cwd: Path, times: int) -> float:
 
 def test_looking_is_quick(lived: Path) -> None:
     ashep("status", cwd=lived)
-    bare_python = processor_time([sys.executable, "-c", "pass"], lived, 10)
+    bare_python = processor_time([sys.executable, "-c", "pass"], lived, 10) + 0.005  # half of what the kernel counts in
     assert processor_time([str(ASHEP), "--help"], lived, 5) <= 8 * bare_python
     assert processor_time([str(ASHEP), "status", "--json"], lived, 5) <= 15 * bare_python
 

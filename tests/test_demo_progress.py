@@ -131,7 +131,7 @@ def test_what_a_killed_demonstration_left_is_ended_by_the_next(
     killed, shown, odd = (tmp_path / f"{PREFIX}{name}" for name in ("x_killed", "x__shown", "x_is_odd"))
     DemoState.load_or_begin(shown)
     script = "import sys; from pathlib import Path; from ashep.extras.demo.state_dir import DemoState"
-    script += "; DemoState.of(Path(sys.argv[1]))"
+    script += "; DemoState.load_or_begin(Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", script, str(killed)], check=True)
     shutil.copytree(killed, chosen := tmp_path / f"{PREFIX}of-mine")
     left, *live = begin(killed, "ashep"), begin(shown, "serve"), begin(chosen, "ashep")

@@ -86,9 +86,14 @@ class Control:
 
     async def answer(self, line: bytes) -> dict[str, Any]:
         """Answer a request; `error` says why nothing came of it."""
+        try:
+            request = _REQUEST.validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            return {"error": f"not understood: {'.'.join(map(str, first['loc']))}: {first['msg']}"}
         more: dict[str, Any] = {}
         try:
-            match request := _REQUEST.validate_json(line):
+            match request:
                 case PauseRequest():
                     await self._ask(lambda world: _pause(world, request))
                 case ResumeRequest():
@@ -101,9 +106,6 @@ class Control:
                 case StatusRequest():
                     if request.do == "watch" and self._signs is not None:
                         more["signs"] = await self._signs()
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            return {"error": f"not understood: {'.'.join(map(str, first['loc']))}: {first['msg']}"}
         except AshepError as error:
             return {"error": str(error)}
         return self._stands() | more

@@ -141,7 +141,7 @@ class Monitor:
             await self._runner.start()
             catalog = await self._runner.catalog()
         except RunnerError as error:
-            seen = server_lost(error)
+            seen = replace(server_lost(error), runner=self._name)
             if isinstance(error, ServerNotStarted):
                 failed.append(ServerFailed("", seen.detail, self._name))
         else:
@@ -286,7 +286,7 @@ class Monitor:
         return now - max(age, 0.0) if age < self._every else -math.inf
 
     def _report_outage(self, error: RunnerError) -> None:
-        outage, moment = server_lost(error), self._clock.monotonic()
+        outage, moment = replace(server_lost(error), runner=self._name), self._clock.monotonic()
         self._looked, self._due = dict.fromkeys(self._looked, moment), moment + self._every
         now = self._shepherd.get_time()
         self._shepherd.tell(lambda world: observe.runner_read(world, outage, now))

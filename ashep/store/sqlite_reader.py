@@ -39,7 +39,8 @@ def read_meta(state: Path) -> dict[str, str]:
 
 def drawn_end(meta: Mapping[str, str]) -> tuple[str, int]:
     """Say up to where the database is drawn: names of the journal's files sort as their numbers do."""
-    return meta.get("file", ""), int(meta.get("offset", -1))
+    offset = meta.get("offset", "")
+    return meta.get("file", ""), int(offset) if offset.isdecimal() else -1
 
 
 def journal_end(state: Path) -> tuple[str, int]:

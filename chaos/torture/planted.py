@@ -77,7 +77,7 @@ def effect_before_intent() -> AbstractContextManager[object]:
         facts = [*disk_read(self.world, self._journal.room()), *facts]
         if facts or everything:
             facts = [*self._jumped(), *facts]
-            at, dispatcher = self.now(), self._dispatcher
+            at, dispatcher = self.get_time(), self._dispatcher
             world, entries = step(
                 self.world, facts, at, self._journal.next_seq, everything=everything, dispatcher=dispatcher
             )
@@ -187,7 +187,7 @@ def clock_in_a_hold() -> AbstractContextManager[object]:
         # never the same twice: by whether it is late, say, the replay would be equal by chance in a story of few holds
         return [] if flow.code == code else [IssueHeld(flow.issue.id, code, f"{why} (at {time.time_ns()})")]
 
-    return patch.object(dispatch, "_held", held)
+    return patch.object(dispatch, "_hold", held)
 
 
 def question_without_an_end() -> AbstractContextManager[object]:
@@ -318,7 +318,7 @@ def remarks_heard_again() -> AbstractContextManager[object]:
     async def seen(self: PullWatch, issue: str, pull: Pull, *more: Any) -> Any:
         return await original(self, issue, replace(pull, heard=frozenset()), *more)
 
-    return patch.object(PullWatch, "_seen", seen)
+    return patch.object(PullWatch, "_build_fact", seen)
 
 
 def pushed_unverified() -> AbstractContextManager[object]:

@@ -12,6 +12,14 @@ def test_each_bug_has_a_story_that_shows_it() -> None:
     assert SEEDS.keys() == BUGS.keys(), "`python -m chaos.torture.finding --write` finds one"
 
 
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_can_be_planted(bug: str) -> None:
+    """What it replaces has the name by which it does: the stories take turns, and a rename is seen at once."""
+    plant, *_ = BUGS[bug]
+    with plant():
+        pass
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str) -> None:

@@ -50,17 +50,22 @@ from ashep.core.state import indexes as world_indexes
 
 @dataclass(frozen=True)
 class Mutant:
-    """In this function, this text is replaced."""
+    """In this function, this text is replaced.
+
+    A text that the function does not have fails the collection: the mutants take turns, and a rename must not wait.
+    """
 
     name: str
     function: Callable[..., Any]
     old: str
     new: str
 
+    def __post_init__(self) -> None:
+        assert self.old in inspect.getsource(self.function), f"{self.name}: the text to be changed is gone"
+
 
 def _code(mutant: Mutant, function: FunctionType) -> CodeType:
     source = textwrap.dedent(inspect.getsource(function))
-    assert mutant.old in source, f"{mutant.name}: the text to be changed is gone"
     made: dict[str, Any] = {}
     changed = "from __future__ import annotations\n" + source.replace(mutant.old, mutant.new)
     exec(changed, function.__globals__ | {"__name__": function.__module__}, made)

@@ -579,10 +579,10 @@ GUESSES = [
     Mutant(
         "what is told to agents is of no account",
         policy_diff.dump_agent_view,
-        "phase.model_dump",
-        "False and phase.model_dump",
+        "return given |",
+        "return {} and given |",
     ),
-    Mutant("how long runs take is of no account", policy_diff.untimely, "return one", "continue"),
+    Mutant("how long runs take is of no account", policy_diff.untimely, "return time", "continue"),
     Mutant("no more runs than now", alternate_run.bounded, "policy.limits.max_runs - spent", "0"),
     Mutant("starts are not compared", private(PASS, "_dispatched"), "parted(was, now)", "None"),
     Mutant("the recorded policy decides", private(PASS, "_alter_world"), "self.policies or ", ""),

@@ -171,9 +171,10 @@ class WorkEffects:
             return
         try:
             await annotations.annotate(flow.issue.id, notes)
-        except AshepError as error:
-            if isinstance(error, TrackerUnavailable):
-                raise
+        except TrackerUnavailable:
+            raise
+        except AshepError:
+            return
 
     async def base_tip(self, world: World) -> str | None:
         """Return the commit at which issues begin; None: there is none that git can read."""

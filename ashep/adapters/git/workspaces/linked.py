@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -333,8 +334,10 @@ class Worktrees:
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
         place = await self._find_tree(branch)
-        mark = anyio.Path(place.admin, "locked") if place is not None else None
-        if place and mark and await mark.is_file() and (await mark.read_text()).strip() == "initializing":
+        lock = ""
+        with suppress(OSError):  # git removes the file when the tree is complete
+            lock = await anyio.Path(place.admin, "locked").read_text() if place is not None else ""
+        if place is not None and lock.strip() == "initializing":
             # git had not made it when it was killed: nobody was in it
             await remove.take_away(self._repository, self._place, place)
             return None
