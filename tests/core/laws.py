@@ -14,7 +14,6 @@ from ashep.core.facts import runs as facts_runs
 from ashep.core.facts.commands import WRITES, Command
 from ashep.core.facts.records import Entry
 from ashep.core.facts.runs import Model
-from ashep.core.facts.sources import SourceCommand
 from ashep.core.issues.routing import following
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import CLOSE
@@ -74,7 +73,7 @@ class Laws:
         for entry in entries:
             if isinstance(entry.body, Command):
                 self._asked_once(entry.body)
-                if not isinstance(entry.body, (c.SendNotice, SourceCommand)):
+                if isinstance(entry.body, c.IssueCommand):
                     _allowed(world, entry.body)
                 if isinstance(entry.body, c.MoveBase):
                     may_move(world, entry.body)
@@ -102,7 +101,7 @@ class Laws:
         caps_are_kept(world, entries)
 
     def _asked_once(self, command: Command) -> None:
-        lane = "" if isinstance(command, (c.SendNotice, SourceCommand)) else command.issue
+        lane = command.issue if isinstance(command, c.IssueCommand) else ""
         keys = self.open.setdefault(lane, set())
         assert command.key not in keys, f"{command.key} is asked again while its answer is due"
         keys.add(command.key)

@@ -17,8 +17,8 @@ def field(entry: Any, *names: str) -> Any:
 
 def text(entry: Any, *names: str) -> str:
     """Give a field that is a text, without what could act on a reader's screen; empty where there is none."""
-    found = field(entry, *names)
-    return clean(found) if isinstance(found, str) else ""
+    value = field(entry, *names)
+    return clean(value) if isinstance(value, str) else ""
 
 
 def remark(entry: Any, *names: str) -> str:
@@ -28,11 +28,11 @@ def remark(entry: Any, *names: str) -> str:
 
 def whole(entry: Any, *names: str) -> int:
     """Give a field that is a whole number; 0 where there is none."""
-    found = field(entry, *names)
-    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+    value = field(entry, *names)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def entries(found: Any, *names: str) -> list[Any]:
+def entries(entry: Any, *names: str) -> list[Any]:
     """Give a field that is a list; empty where there is none."""
-    found = field(found, *names) if names else found
-    return list(found) if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
+    value = field(entry, *names)
+    return list(value) if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON

@@ -72,10 +72,10 @@ class Http:
     async def ask(
         self, method: str, path: str, params: Mapping[str, str | int], data: Any, etag: str = ""
     ) -> ForgeResponse:
-        known = {"If-None-Match": etag} if etag else {}
+        conditions = {"If-None-Match": etag} if etag else {}
         try:
             with anyio.fail_after(self._timeout):
-                response = await self._client.request(method, path, params=params, json=data, headers=known)
+                response = await self._client.request(method, path, params=params, json=data, headers=conditions)
             return ForgeResponse(
                 response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.content
             )
@@ -83,9 +83,9 @@ class Http:
             raise ForgeRefused(f"{path} answers with more than {LARGEST // 1024**2} MiB") from error
         except (httpx.HTTPError, TimeoutError) as error:
             never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            why = str(error) or type(error).__name__
+            reason = str(error) or type(error).__name__
             unknown = method != "GET" and not never_sent
-            raise ForgeUnavailable(f"{self._client.base_url.host}: {why}", unknown=unknown) from error
+            raise ForgeUnavailable(f"{self._client.base_url.host}: {reason}", unknown=unknown) from error
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -115,52 +115,52 @@ class Api:
 
     async def post(self, path: str, data: Mapping[str, Any], *, method: str = "POST") -> Any:
         """Write. Raises the errors of `ashep.ports.landing.Forge`."""
-        return self._read(path, await self._transport.ask(method, path, {}, dict(data)), written=True)
+        return self._read(path, await self._transport.ask(method, path, {}, dict(data)), is_write=True)
 
     async def pages(self, path: str, size: str = "per_page", **params: str | int) -> list[Any]:
         """Read a list, `MOST_PAGES` pages of it at most. A server may give fewer on a page than it is asked for."""
-        found: list[Any] = []
+        items: list[Any] = []
         for page in range(1, MOST_PAGES + 1):
             part, answer = await self._get(path, {**params, size: PER_PAGE, "page": page})
-            found += part if isinstance(part, list) else []
+            items += part if isinstance(part, list) else []
             if not part or 'rel="next"' not in answer.headers.get("link", ""):
                 break
-        return found
+        return items
 
-    def _read(self, path: str, answer: ForgeResponse, *, written: bool = False) -> Any:
+    def _read(self, path: str, answer: ForgeResponse, *, is_write: bool = False) -> Any:
         text = self._redaction.text(answer.content[:4000].decode(errors="replace"))
-        said = " ".join(clean(text).split())[:300]
+        message = " ".join(clean(text).split())[:300]
         if answer.status in (200, 201):
             try:
-                found = json.loads(self._redaction.data(answer.content))
+                data = json.loads(self._redaction.data(answer.content))
             except ValueError as error:
-                raise ForgeUnavailable(f"{path} answers with something that is no JSON", unknown=written) from error
-            if not isinstance(found, _JSON):
-                raise ForgeUnavailable(f"{path} answers with neither an object nor a list", unknown=written)
-            return found  # pyright: ignore[reportUnknownVariableType] - JSON
+                raise ForgeUnavailable(f"{path} answers with something that is no JSON", unknown=is_write) from error
+            if not isinstance(data, _JSON):
+                raise ForgeUnavailable(f"{path} answers with neither an object nor a list", unknown=is_write)
+            return data  # pyright: ignore[reportUnknownVariableType] - JSON
         if answer.status == 401:
-            raise ForgeUnauthorized(f"the forge does not take the token: {said}")
+            raise ForgeUnauthorized(f"the forge does not take the token: {message}")
         spent = answer.headers.get("x-ratelimit-remaining") == "0"
-        limited = spent or "retry-after" in answer.headers or _LIMITED.search(said) is not None
+        limited = spent or "retry-after" in answer.headers or _LIMITED.search(message) is not None
         if answer.status == 429 or (answer.status == 403 and limited):
-            raise ForgeUnavailable(f"the forge's rate limit is used up: {said}", retry_after=_wait(answer))
+            raise ForgeUnavailable(f"the forge's rate limit is used up: {message}", retry_after=_wait(answer))
         if answer.status >= 500:
             raise ForgeUnavailable(
-                f"{path} answers {answer.status}: {said}", retry_after=_wait(answer, 0), unknown=written
+                f"{path} answers {answer.status}: {message}", retry_after=_wait(answer, 0), unknown=is_write
             )
-        raise ForgeRefused(f"{path} answers {answer.status}: {said}", status=answer.status)
+        raise ForgeRefused(f"{path} answers {answer.status}: {message}", status=answer.status)
 
 
 def _wait(answer: ForgeResponse, otherwise: float = SECONDARY) -> float:
     """Give the seconds after which the forge wants to be asked again; its own clock says what time it is there."""
     headers = answer.headers
-    if (after := headers.get("retry-after", "")).isdecimal():
-        return float(after)
+    if (seconds := headers.get("retry-after", "")).isdecimal():
+        return float(seconds)
     reset = headers.get("x-ratelimit-reset") or headers.get("ratelimit-reset") or ""
     if headers.get("x-ratelimit-remaining", headers.get("ratelimit-remaining")) == "0" and reset.isdecimal():
         try:
-            now = parsedate_to_datetime(headers["date"]).timestamp()
+            server_time = parsedate_to_datetime(headers["date"]).timestamp()
         except (KeyError, ValueError, TypeError):
             return otherwise
-        return max(0.0, float(reset) - now)
+        return max(0.0, float(reset) - server_time)
     return otherwise
