@@ -3,17 +3,22 @@
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import pytest
 
 from ashep.core.facts.issues import IssueTaken, PersonAnswered
-from ashep.core.facts.sources import SourceStood, SourceWordJudged
+from ashep.core.facts.sources import SourceCommand, SourceStood, SourceWordJudged
+from ashep.core.state.pending_intents import FAULT_LIMIT
 from ashep.errors import ForgeRefused, ForgeUnavailable
 from ashep.extras.simulation.memory.source import MemorySource
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.sources import SourceIssueRead
+from tests.loop_hands import Hands
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
+from tests.test_loop_landing import alone
+from tests.test_unforeseen import Planted
 from tests.waiting import meanwhile, wait_until
 
 pytestmark = pytest.mark.virtual
@@ -168,4 +173,40 @@ async def test_a_hostile_night(folder: Path) -> None:
     assert not source.ours(evil)
     assert not source.ours(bot)
     assert len(source.ours(swapped)) <= 1
+    world.check()
+
+
+@pytest.mark.promise("E5")
+@pytest.mark.parametrize("times", [1, 99], ids=["once", "always"])
+@pytest.mark.parametrize("kind", get_args(SourceCommand), ids=lambda kind: kind.__name__)
+async def test_a_fault_about_one_issue_leaves_the_others_alone(
+    kind: type, times: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, source = sourced(folder)
+    world.answer = Hands(alone)
+    broken, fine = (source.opens(title, "olga") for title in ("Teach it to add", "Teach it to subtract"))
+    planted = Planted(kind, "before", KeyError("x"), times)
+    planted.issue = f"t-gh-{broken}"
+    planted.put(monkeypatch)
+
+    async def approve() -> None:
+        answers = Counter[int]()
+        while True:
+            await anyio.sleep(5)
+            landings = [flow.work.landed for flow in world.world.flows.values()]
+            source.pushed["main"] = {landing[1] for landing in landings if landing is not None}
+            for number in (broken, fine):
+                if asks(source, answers[number] + 1, number):
+                    source.says(number, "olga", "/ashep approve")
+                    answers[number] += 1
+
+    closed = dict.fromkeys((broken, fine), False)
+
+    def is_over() -> bool:
+        closed.update({number: source.issues[number].read.state == "closed" for number in closed})
+        return closed[fine] and (closed[broken] if times == 1 else planted.raised >= FAULT_LIMIT)
+
+    await world.live(is_over, beside=approve, patience=48 * 3600)
+    assert planted.raised == (1 if times == 1 else FAULT_LIMIT)
+    assert any("KeyError" in line for line in world.said)
     world.check()

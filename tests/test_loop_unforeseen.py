@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from ashep.core.facts import commands as c
 from ashep.core.facts.resources import FolderLeft
 from ashep.core.facts.runs import PromptSent
+from ashep.core.facts.sources import SourceCommand
 from ashep.core.facts.tracker import LeaseExpired, LeaseLost, Stamp
 from ashep.core.state.pending_intents import FAULT_LIMIT
 from ashep.core.state.world import World as Known
@@ -28,7 +30,8 @@ from tests.memory import MemoryForge
 from tests.test_loop_landing import alone
 from tests.test_loop_pull_requests import CONFIG as PULLS
 from tests.test_loop_pull_requests import IMPLEMENT
-from tests.test_unforeseen import KINDS, TWELVE, Planted
+from tests.test_unforeseen import KINDS as ALL_KINDS
+from tests.test_unforeseen import TWELVE, Planted
 
 pytestmark = pytest.mark.virtual
 
@@ -38,6 +41,8 @@ permissions: [{tool: bash, pattern: "*", action: allow}]
 notify: {targets: [{name: pager, command: [pager]}]}
 """
 BROKEN, FINE = "t-1", "t-2"
+KINDS = [kind for kind in ALL_KINDS if kind not in get_args(SourceCommand)]
+"""Those about issues of sources are in tests/test_loop_sources.py."""
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\ntrees: {keep: 1m}\n"
 OWN = (c.PrepareTree, c.SealTree, c.VerifyWork, c.IntegrateWork, c.MoveBase, c.RemoveTree)
 NOT_OURS = (c.SendNotice, c.RemoveTree, c.ReclaimIssue)

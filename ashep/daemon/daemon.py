@@ -207,7 +207,7 @@ def _describe_event(body: Fact | commands.Command, world: World) -> str | None:
             return f"{body.source} does not answer as a source of issues: {body.reason}"
         case SourceHeld() | SourceAdmitted():
             return f"{body.issue}: {body.why}"
-        case SourceFailed() if body.final:
+        case SourceFailed():
             return f"{body.issue}: {body.error}"
         case TrackerLost():
             return f"the tracker does not answer: {body.error}"

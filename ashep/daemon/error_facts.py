@@ -59,7 +59,8 @@ def failed(command: commands.Command, error: Exception) -> list[Fact]:
     if isinstance(command, sources.SourceCommand):
         final = isinstance(error, errors.ForgeRefused | errors.TrackerRefused)
         wait = error.retry_after if isinstance(error, errors.ForgeUnavailable) else 0.0
-        return [sources.SourceFailed(issue, key, line, timedelta(seconds=wait), final=final)]
+        unforeseen = not isinstance(error, errors.AshepError)
+        return [sources.SourceFailed(issue, key, line, timedelta(seconds=wait), final=final, unforeseen=unforeseen)]
     match command, error:
         case commands.RemoveTree(), _:  # it is asked for again much later: nobody waits for it
             return [delivery.TreeKept(issue, key, command.branch, line)]

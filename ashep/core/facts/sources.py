@@ -221,6 +221,8 @@ class SourceFailed(Answer):
     error: str
     wait: timedelta = timedelta()
     final: bool = False
+    unforeseen: bool = False
+    """It is a bug of ashep's, or of a class of the user's."""
 
 
 SourceFact = (

@@ -19,7 +19,7 @@ from ashep.core.delivery.stories import story_of
 from ashep.core.facts import commands, delivery, resources, runs
 from ashep.core.facts import tracker as tracker_facts
 from ashep.core.facts.approvals import Signature
-from ashep.core.facts.sources import SourceCommand
+from ashep.core.facts.sources import CloseAtSource, MirrorIssue, SayAtSource, SourceCommand
 from ashep.core.facts.vocabulary import AuthorsRead, Fact
 from ashep.core.issues.human_overrides import label_events
 from ashep.core.policy.landing import ForgeSettings
@@ -108,9 +108,8 @@ class Effects:
         try:
             if isinstance(command, commands.SendNotice):
                 return await self._notify(command, world(), again=probe)
-            if isinstance(command, SourceCommand):
-                return await self.sources.carry_out(command, world())
-            if (why := await self._lease_lost(command, world, probe)) is not None:
+            is_leased = not isinstance(command, SourceCommand)
+            if is_leased and (why := await self._lease_lost(command, world, probe)) is not None:
                 failure = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
                 return [tracker_facts.LeaseLost(command.issue, why), failure]
             return await self._do(command, world, probe)
@@ -135,7 +134,9 @@ class Effects:
             return short(error)
         return None
 
-    async def _do(self, command: commands.IssueCommand, world: Callable[[], World], probe: bool) -> list[Fact]:
+    async def _do(
+        self, command: commands.IssueCommand | SourceCommand, world: Callable[[], World], probe: bool
+    ) -> list[Fact]:
         issue, key = command.issue, command.key
         match command:
             case commands.ClaimIssue():
@@ -173,6 +174,8 @@ class Effects:
                 return await self.work.execute(command, world)
             case commands.OpenPullRequest():
                 return await self.pulls.execute(command, world())
+            case MirrorIssue() | SayAtSource() | CloseAtSource():
+                return await self.sources.carry_out(command, world())
             case commands.OpenSession():
                 return await self._open_session(command, world(), probe)
             case commands.PreparePrompt():

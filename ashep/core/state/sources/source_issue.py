@@ -7,6 +7,7 @@ from hashlib import sha256
 from ashep.core.facts import sources as facts
 from ashep.core.facts.records import Intent
 from ashep.core.state.immutable import replace
+from ashep.core.state.pending_intents import FAULT_LIMIT
 
 FIRST_AGAIN, LAST_AGAIN = timedelta(seconds=30), timedelta(minutes=30)
 """Between the tries of what failed, which double from the first to the longest."""
@@ -133,7 +134,8 @@ def _answered(
         return record
     if isinstance(fact, facts.SourceFailed):
         wait = max(min(FIRST_AGAIN * 2 ** min(record.tries, 20), LAST_AGAIN), fact.wait)
-        refused = command.key if fact.final else record.refused
+        is_final = fact.final or (fact.unforeseen and record.tries + 1 >= FAULT_LIMIT)
+        refused = command.key if is_final else record.refused
         return replace(record, open=None, tries=record.tries + 1, error=fact.error, due=moment + wait, refused=refused)
     record = replace(record, open=None, tries=0, error="", due=None)
     if isinstance(command, facts.MirrorIssue):
