@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.fake_issues import FakeIssues
+from tests.github_schema import find_problem
 
 REPOSITORY = "acme/tools"
 TOKEN = "a-token-of-the-forge"
@@ -62,6 +63,8 @@ class FakeForge:
         self.members: set[str] = set()
         """Who is of the organisation, and may only read this repository."""
         self.pull_comments: Callable[[Request], Any] = self.__dict__.get("pull_comments", lambda request: None)
+        self.problems: list[str] = self.__dict__.get("problems", [])
+        """What was asked or answered that GitHub does not publish."""
         self.locks_us = False
         self.forgets = False
         """A write is carried out, and its answer lost."""
@@ -128,6 +131,7 @@ class FakeForge:
         yield self
         server.should_exit = True
         thread.join(10)
+        assert not self.problems, f"the played GitHub is not as the published one: {self.problems[0]}"
 
     def route(self, path: str, answer: Callable[..., Any], *, write: Callable[..., Any] | None = None) -> Route:
         async def call(request: Request) -> Response:
@@ -136,9 +140,11 @@ class FakeForge:
                 return trouble
             if TOKEN not in request.headers.get("Authorization", request.headers.get("PRIVATE-TOKEN", "")):
                 return JSONResponse({"message": "Bad credentials"}, 401)
+            sent = None
             if request.method != "GET":
                 assert write is not None
-                made = write(request, await request.json())
+                sent = await request.json()
+                made = write(request, sent)
                 if self.forgets:
                     self.forgets = False
                     return JSONResponse({"message": "Bad gateway"}, 502)
@@ -146,7 +152,13 @@ class FakeForge:
                 made = answer(request)
             if made is None:
                 return JSONResponse({"message": "Not Found"}, 404)
-            return made if isinstance(made, Response) else JSONResponse(made)
+            response = made if isinstance(made, Response) else JSONResponse(made)
+            place = request.url.path.removeprefix("/github")
+            if place != request.url.path and place != "/graphql":
+                query = {*request.query_params}
+                problem = find_problem(request.method, place, query, sent, response.status_code, bytes(response.body))
+                self.problems += [problem] if problem else []
+            return response
 
         return Route(path, call, methods=["GET", "POST", "PATCH"] if write else ["GET"])
 
@@ -214,7 +226,8 @@ def _github(forge: FakeForge) -> Iterator[Route]:
                 return None
             states = {"approved": "APPROVED", "changes_requested": "CHANGES_REQUESTED", "pending": "PENDING"}
             found = [
-                {"id": one["id"], "user": user(one), "body": one["text"], at: one["at"], "path": one["path"]}
+                {"id": one["id"], "user": user(one), "body": one["text"], at: one["at"]}
+                | ({"path": one["path"]} if one["kind"] == "remark" else {})
                 | {"author_association": forge.association(one["by"])}
                 | ({"state": states[one["kind"]]} if one["kind"] in states else {})
                 for one in _kind(pull, *kinds)

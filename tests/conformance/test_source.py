@@ -1,5 +1,6 @@
 """What every source of issues keeps: the contract of `ashep.ports.sources`, in memory and for GitHub over HTTP."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from ashep.ports.sources import Source
 from ashep.redaction import Redaction
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge
 from tests.fake_issues import BEGIN, OURS
+from tests.github_schema import find_problem
 
 MARK = "<!-- agent-shepherd: source/t-gh-12/state -->"
 
@@ -385,3 +387,21 @@ async def test_the_remote_says_which_repository_it_is(
         return
     found = await place_of(tmp_path, GitHubSource())
     assert (found.host, found.repository, found.url) == where
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "sent", "answer", "problem"),
+    [
+        ("GET", "/repos/a/b/issues", {"since"}, None, [{"number": 1, "title": "t", "user": None}], ""),
+        ("GET", "/repos/a/b/issues", {"until"}, None, [], "knows no parameters"),
+        ("GET", "/repos/a/b/issues", {"since"}, None, [{"number": "1"}], "$[0]"),
+        ("GET", "/repos/a/b/issues", {"since"}, None, [{"state_of_it": "open"}], "state_of_it"),
+        ("GET", "/repos/a/b/issues/1/votes", set[str](), None, [], "is no operation"),
+        ("POST", "/repos/a/b/issues/1/comments", set[str](), {"text": "x"}, {}, "is not answered with 200"),
+    ],
+)
+def test_the_played_github_is_held_to_the_published_one(
+    method: str, path: str, query: set[str], sent: object, answer: object, problem: str
+) -> None:
+    found = find_problem(method, path, query, sent, 200, json.dumps(answer).encode())
+    assert (problem in found) if problem else not found
