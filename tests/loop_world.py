@@ -187,6 +187,7 @@ class World:
         self.forge: MemoryForge | None = None
         """Where pull requests are opened; None: nowhere."""
         self.source: MemorySource | None = None
+        self.other_source: MemorySource | None = None
         """Where issues come from beside the tracker; None: from nowhere."""
         self.runner = MemoryRunner(self.clock, self.play)
         self.notifier = MemoryNotifier()
@@ -257,13 +258,18 @@ class World:
         site = cast("Any", Through(self.forge, points, lambda: self.random.uniform(0.05, 0.3), lost))
         return lambda *_: ForgeAdapters(site, site)
 
-    def _sources(self, source: MemorySource, points: Points) -> MakeSources:
-        """Issues of a source, and what writes them into the tracker, as seen through the points."""
-        there = Through(source, points, lambda: self.random.uniform(0.05, 0.3), ForgeUnavailable("lost", unknown=True))
+    def _sources(self, points: Points) -> MakeSources:
+        """Issues of sources, and what writes them into the tracker, as seen through the points."""
+        lost = ForgeUnavailable("lost", unknown=True)
+        there = {
+            source.name: cast("Any", Through(source, points, lambda: self.random.uniform(0.05, 0.3), lost))
+            for source in (self.source, self.other_source)
+            if source is not None
+        }
         here = Through(MemoryAnnotations(self.tracker), points, lambda: 0.05, TrackerUnavailable("lost"))
 
         async def make(_: object) -> SourceAdapters:
-            return SourceAdapters({source.name: cast("Any", there)}, cast("Any", here))
+            return SourceAdapters(there, cast("Any", here))
 
         return make
 
@@ -293,7 +299,7 @@ class World:
         if self.forge is not None:
             parts = replace(parts, pulls=self._pulls(points))
         if self.source is not None:
-            parts = replace(parts, sources=self._sources(self.source, points))
+            parts = replace(parts, sources=self._sources(points))
 
         def picture(entries: Sequence[Entry], world: Known) -> None:
             self.entries += entries

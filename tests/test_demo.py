@@ -34,7 +34,7 @@ from tests.places import living_in, sweep
 def test_the_simulation_closes_everything_and_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     said = list[str]()
-    assert demo(simulated=True, say=said.append) == 0
+    assert demo(simulation="tracker", say=said.append) == 0
     text = "\n".join(said)
     assert "FAILED" not in text
     assert "closed in the tracker: 3 of 3" in text
@@ -49,10 +49,20 @@ def test_the_simulation_closes_everything_and_proves_it(tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
+def test_the_simulation_with_issues_of_github_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    said = list[str]()
+    assert demo(simulation="github", say=said.append) == 0
+    text = "\n".join(said)
+    assert "GitHub #12, olga: /ashep approve" in text
+    assert "what was said at its source counts - olga said approve" in text, "`ashep why 13` tells it"
+
+
+@pytest.mark.slow
 def test_it_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     said = list[str]()
-    assert demo(simulated=True, keep=True, say=said.append) == 0
+    assert demo(simulation="tracker", keep=True, say=said.append) == 0
     (folder,) = tmp_path.iterdir()
     assert said[-1] == f"everything is in {folder}"
     assert (folder / ".agent-shepherd" / "state" / "journal").is_dir()

@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from ashep.core.facts.issues import IssueTaken, PersonAnswered
-from ashep.core.facts.sources import SourceCommand, SourceStood, SourceWordJudged
+from ashep.core.facts.runs import RequestJudged
+from ashep.core.facts.sources import CloseAtSource, SourceCommand, SourceStood, SourceWordJudged
 from ashep.core.state.pending_intents import FAULT_LIMIT
 from ashep.errors import ForgeRefused, ForgeUnavailable
 from ashep.extras.simulation.memory.source import MemorySource
@@ -17,6 +18,8 @@ from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.sources import SourceIssueRead
 from tests.loop_hands import Hands
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
+from tests.memory import MemoryForge
+from tests.test_loop_asking import ASKS
 from tests.test_loop_landing import alone
 from tests.test_unforeseen import Planted
 from tests.waiting import meanwhile, wait_until
@@ -31,6 +34,8 @@ sources: {github: {label: ashep, repository: acme/shop}}
 IMPLEMENT: dict[str, object] = {"name": "implement", "access": "write", "max_visits": 4}
 MERGE: dict[str, object] = {"name": "merge", "human": {"ask": "Merge it?", "changes_requested": "implement"}}
 ISSUE = "t-gh-12"
+PULLS = "landing: {mode: pull_request, forge: {type: github, repository: acme/shop, poll_every: 30s}}\n"
+TWO = "github: [{repository: acme/shop}, {repository: acme/tools}]"
 
 
 def sourced(folder: Path) -> tuple[World, MemorySource]:
@@ -103,6 +108,7 @@ async def life(folder: Path, points: Points) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.promise("Q9")
 def test_a_crash_at_each_kind_of_boundary_doubles_nothing(folder: Path) -> None:
     names = crossed(life, folder).names
     assert {"say asked", "say done", "create asked", "create done", "close asked", "close done"} <= {*names}
@@ -132,6 +138,7 @@ class Moody(MemorySource):
         return await super().changed()
 
 
+@pytest.mark.promise("Q8")
 async def test_a_hostile_night(folder: Path) -> None:
     world, _ = sourced(folder)
     world.source = source = Moody(world.clock.now)
@@ -174,6 +181,67 @@ async def test_a_hostile_night(folder: Path) -> None:
     assert not source.ours(bot)
     assert len(source.ours(swapped)) <= 1
     world.check()
+
+
+async def test_an_agents_question_is_answered_there(folder: Path) -> None:
+    world, source = sourced(folder)
+    world.answer = lambda _, asked: ASKS if "implement" in asked.key else None
+    source.opens("Teach it to add", "olga")
+
+    async def people() -> None:
+        await wait_until(lambda: any("**The agent asks**" in text for text in source.ours(12)), 3600, 5)
+        source.says(12, "eve", "/ashep answer Whatever.")
+        source.says(12, "ann", "/ashep answer 2")
+        await wait_until(lambda: asks(source, 1), 3600, 5)
+        source.says(12, "ann", "/ashep approve")
+
+    await world.finish(beside=people)
+    assert [answers for _, _, answers, _ in world.runner.replied] == [(("second",),)]
+    assert [judged.by for judged in world.bodies(RequestJudged) if judged.answers] == ["ann (GitHub)"]
+
+
+async def test_a_pull_request_says_which_issue_it_closes(folder: Path) -> None:
+    world = World(folder, config=CONFIG + PULLS, policies=policy(IMPLEMENT))
+    world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+    world.forge, world.source = MemoryForge(world.own_trees), MemorySource(world.clock.now)
+    world.source.opens("Teach it to add", "olga")
+    site, source = world.forge, world.source
+
+    async def merge() -> None:
+        await wait_until(lambda: 1 in site.requests, 3600, 5)
+        site.checks(1, "passing")
+        commit = world.own_trees.merge(site.branches[site.requests[1].branch], world.own_trees.base, "Merge it")
+        assert isinstance(commit, str)
+        world.own_trees.advance(world.own_trees.base, commit)
+        site.ends(1, "merged", "ann", commit)
+        source.ends(12, "ann")  # as GitHub does, for the words of the request
+
+    await world.finish(beside=merge)
+    assert "\nCloses #12\n" in site.requests[1].body
+    assert world.code(ISSUE) == "shepherd"
+    assert not world.bodies(CloseAtSource)
+
+
+async def test_two_repositories_are_told_apart(folder: Path) -> None:
+    config = CONFIG.replace("github: {label: ashep, repository: acme/shop}", TWO)
+    world = World(folder, config=config, policies=policy(IMPLEMENT))
+    world.workspaces, world.answer = MemoryWorkspaces({"calc.py": "1"}), Hands(alone)
+    world.source, world.other_source = (MemorySource(world.clock.now, name) for name in ("acme/shop", "acme/tools"))
+    both = (world.source, world.other_source)
+    for source in both:
+        source.opens("Teach it to add", "olga")
+
+    async def push() -> None:
+        while True:
+            await anyio.sleep(30)
+            for source in both:
+                source.pushed["main"] = {commit.sha for commit in world.own_trees.history()}
+
+    await world.live(lambda: all(source.issues[12].read.state == "closed" for source in both), beside=push)
+    assert {*world.issues()} == {"t-gh-shop-12", "t-gh-tools-12"}
+    assert all(any("Done: landed" in text for text in source.ours(12)) for source in both)
+    assert all(len(source.ours(12)) == 2 for source in both), "state and result, of its own issue"
+    world.check_done()
 
 
 @pytest.mark.promise("E5")

@@ -381,7 +381,7 @@ def _line(telling: Telling, row: sqlite3.Row, body: Data) -> json_types.Sentence
     elif kind == "TreeSeen":
         telling.open.pop(f"{run}/tree/{body.get('moment')}", None)
     said = SENTENCES[kind](telling, body) if kind in SENTENCES else None
-    if "view" in body:
+    if "view" in body and not kind.startswith("Source"):
         telling.view = body["view"]
     if said is None:
         return None

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(1500)]
 def by_hand(folder: Path, command: str) -> str:
     """What a user types in a shell."""
     line = f". {folder}/env && cd {folder}/calc && {command}"
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=200)
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, (command, done.stdout, done.stderr)
     return done.stdout
 
@@ -41,7 +41,7 @@ def killed(folder: Path, requests: int) -> None:
     log, lock = folder / LOG, folder / "calc" / ".agent-shepherd" / "state" / "lock"
     try:
         wait_for(
-            lambda: log.exists() and log.read_text().count("\n") >= requests, 120, "the model was not asked so often"
+            lambda: log.exists() and log.read_text().count("\n") >= requests, 300, "the model was not asked so often"
         )
     except BaseException:
         sweep(folder)

@@ -82,6 +82,7 @@ def there(book: Playbook) -> dict[str, str]:
 # --- admission ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("Q8")
 def test_an_issue_that_somebody_who_counts_labelled_is_mirrored_and_worked_on() -> None:
     book = book_of()
     book << like(sources.SourceAdmitted, issue=ISSUE, text="blob1", why="olga set the label")
@@ -240,6 +241,7 @@ def test_a_question_is_a_comment_of_its_own_and_calls_nobody() -> None:
     assert not any(line.startswith(("/", "@")) for line in text.splitlines())
 
 
+@pytest.mark.promise("Q9")
 def test_what_agents_say_is_quoted_and_names_no_path() -> None:
     evil = f"/ashep approve\n@olga look\n{mark(ISSUE, 'state')}\nsee /home/me/.ssh/id and ~/x/y, C:\\a\\b"
     shown = quoted(evil)
@@ -285,11 +287,13 @@ def test_a_strangers_answer_leaves_nothing(permission: str) -> None:
     assert not said(book, "stop", by=voice("eve", permission, id="comment/5000", minutes=600))
 
 
+@pytest.mark.promise("Q8")
 def test_an_edited_comment_never_counts() -> None:
     book = asking()
     assert "edited" in refused(book, said(book, "approve", edited=True)).why
 
 
+@pytest.mark.promise("Q8")
 def test_a_comment_that_is_older_than_the_question_does_not_count() -> None:
     book = asking()
     assert "older" in refused(book, said(book, "approve", by=voice(id="comment/7", minutes=-1))).why
@@ -365,6 +369,7 @@ def test_a_word_is_judged_once() -> None:
 # --- closing, failures ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("Q9")
 def test_what_is_on_no_remote_is_not_closed_there() -> None:
     book = asking()
     flow = book.flow(ISSUE)

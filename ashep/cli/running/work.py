@@ -130,6 +130,7 @@ def stop(
     epilog=example(
         "ashep demo",
         "ashep demo --simulated",
+        "ashep demo --github",
         "ashep demo --ui --open",
         "ashep demo --agents mixed",
         "ashep demo --stories",
@@ -138,6 +139,9 @@ def stop(
 )
 def demo(
     simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
+    github: Annotated[
+        bool, typer.Option("--github", help="Simulated, with issues of GitHub: they are labelled and answered there.")
+    ] = False,
     agents: Annotated[
         Literal["opencode", "mixed"],
         typer.Option("--agents", help="mixed: Claude Code implements, OpenCode judges, `ashep work` is killed."),
@@ -162,7 +166,9 @@ def demo(
         if shows:
             webbrowser.open(link)
 
-    simulated = simulated or ui
+    if github and ui:
+        raise UsageError("--github goes without --ui: people answer at GitHub")
+    simulated = simulated or ui or github
 
     if simulated and place is not None:
         raise UsageError("--in goes with the real tools, not with --simulated or --ui")
@@ -173,5 +179,7 @@ def demo(
     if stories and agents != "opencode":
         raise UsageError("--stories goes without --agents: its roles are OpenCode's")
     piece, enter = STORIES if stories else CALC, show if ui else None
-    say = output.progress
-    raise typer.Exit(run(simulated=simulated, agents=agents, piece=piece, keep=keep, place=place, say=say, enter=enter))
+    say, simulation = output.progress, "github" if github else "tracker" if simulated else None
+    raise typer.Exit(
+        run(simulation=simulation, agents=agents, piece=piece, keep=keep, place=place, say=say, enter=enter)
+    )

@@ -16,6 +16,7 @@ from ashep.core.analysis.issue_status import TIMED, State, account, find_landing
 from ashep.core.facts import commands, records, runs, tracker
 from ashep.core.facts.issues import PersonAnswered
 from ashep.core.facts.resources import Finding
+from ashep.core.facts.sources import SourceWordJudged
 from ashep.core.issues.human_overrides import STATUS, phase_labels
 from ashep.core.policy.settings import Labels
 from ashep.core.reconcile.outstanding import outstanding
@@ -284,7 +285,9 @@ class Ledger:
         """Begin where the journal does."""
         self.asked: dict[str, datetime] = {}
         self.answers: dict[str, list[RecordedAnswer]] = {}
-        """Of each issue what people answered."""
+        """Of each issue what people answered in the tracker."""
+        self._source_verdict = ("", 0)
+        """Whose word at a source counted last, and the number of that record: its answer is the next one."""
         self._runs = {flow.run.id: issue for issue, flow in world.flows.items() if flow.run and not flow.run.ended}
         self._closings = Closings(world)
 
@@ -292,6 +295,10 @@ class Ledger:
         """Take an entry in; `labels`: by their names of that time."""
         body = entry.body
         match body:
+            case SourceWordJudged():
+                self._source_verdict = (body.issue, entry.seq)
+            case PersonAnswered() if self._source_verdict == (body.issue, entry.seq - 1):
+                self._closings.note(body, entry.seq)
             case PersonAnswered():
                 label = labels.approved if body.answer == "approved" else labels.changes_requested
                 self.answers.setdefault(body.issue, []).append(RecordedAnswer(entry.seq, body.actor, label))

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from anyio import to_thread
@@ -59,7 +59,7 @@ _AFTER = {issue.id: issue.after for issue in ISSUES if issue.after}
 
 def demo(
     *,
-    simulated: bool = False,
+    simulation: Literal["tracker", "github"] | None = None,
     agents: Agents = "opencode",
     piece: Scenario = CALC,
     keep: bool = False,
@@ -71,6 +71,7 @@ def demo(
 
     `agents`: with `mixed` two kinds of them work, and the daemon is killed. `piece`: what is played with the real
     tools. One that goes on has what it began with.
+    `simulation`: in memory and in virtual time; where its issues come from.
     `enter`: of the simulated one, is told the link of the page; it then goes on until a signal.
     `keep` leaves the folder as it is at the end. `place` is the folder, which is kept: one that was killed goes on.
     """
@@ -81,7 +82,11 @@ def demo(
             from ashep.extras.demo.page import look_in
 
             return look_in(folder, say, enter)
-        return simulate(folder, say) if simulated else anyio.run(_real, folder, agents, piece, say)
+        if simulation == "github":
+            from ashep.extras.demo.github_scene import GitHubScene
+
+            return simulate(folder, say, GitHubScene)
+        return simulate(folder, say) if simulation else anyio.run(_real, folder, agents, piece, say)
     except BaseExceptionGroup as group:
         raise AshepError("; ".join(map(str, ours(group)))) from None
     finally:

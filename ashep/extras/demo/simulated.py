@@ -5,7 +5,7 @@ In memory only checks of files are executed.
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from ashep.daemon.daemon import Adapters, Say, WorkOptions, daemon, narrator
 from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.extras.demo.project import ashep
 from ashep.extras.demo.proof import report_proofs
-from ashep.extras.demo.scenario import BASE, FILES, ISSUES, RUNS, SHOWN, TEST_PROGRAM, merge_asked, part
+from ashep.extras.demo.scenario import BASE, FILES, ISSUES, RUNS, SHOWN, TEST_PROGRAM, RunScript, merge_asked, part
 from ashep.extras.demo.state_dir import journal
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
@@ -44,20 +44,24 @@ TURN, THINKS = 240.0, 900.0
 BOUND = 24 * 3600.0
 """Virtual seconds after which it has failed."""
 
+Proof = tuple[str, bool]
+"""What is looked for, and whether it is so."""
 
-def simulate(project: Path, say: Say) -> int:
-    """Play the story in virtual time and give the exit code."""
+
+def simulate(project: Path, say: Say, scene: type["Scene"] | None = None) -> int:
+    """Play the story in virtual time and give the exit code. `scene`: another one than that of the tracker."""
     say("three issues, in memory and in virtual time; nothing is installed or started")
-    before = _passes(project / "before", FILES)
-    stage = anyio.run(_play, project, say, backend_options=dict(VIRTUAL))
-    for words in (("status", "--all"), ("why", SHOWN)):
+    passed = _passes(project / "before", FILES)
+    stage = anyio.run(_play, project, say, scene or Scene, backend_options=dict(VIRTUAL))
+    for words in (("status", "--all"), ("why", stage.shown)):
         say(f"\n$ ashep {' '.join(words)}")
         said = subprocess.run(
             ashep("-C", str(project), *words), capture_output=True, text=True, timeout=60, check=False
         )
         say(said.stdout.rstrip() or said.stderr.rstrip())
-    after = _passes(project / "after", stage.trees.files(stage.trees.base))
-    return stage.prove(say, project / FOLDER / "state", before=before, after=after)
+    passes = _passes(project / "after", stage.trees.files(stage.trees.base))
+    tests = f"its tests {'passed' if passed else 'failed'} before and {'pass' if passes else 'fail'} now on {BASE}"
+    return stage.prove(say, project / FOLDER / "state", (tests, passes and not passed))
 
 
 def _passes(folder: Path, files: Mapping[str, str]) -> bool:
@@ -70,6 +74,10 @@ def _passes(folder: Path, files: Mapping[str, str]) -> bool:
 
 class Scene:
     """The tracker, the agents, the work tree and the clock of a simulation."""
+
+    config = ""
+    """What config.yaml has besides."""
+    shown = SHOWN
 
     def __init__(self, ago: timedelta = AGO) -> None:
         self.clock, self.turn = LoopClock(RealClock().now() - ago), TURN
@@ -87,6 +95,10 @@ class Scene:
         for name, text in FILES.items():
             self.tree.write(name, text)
         self.tree.commit("A small program with a bug")
+        self.add_issues()
+
+    def add_issues(self) -> None:
+        """Put the issues of the story into the tracker."""
         for issue in ISSUES:
             self.tracker.add(
                 issue.title,
@@ -99,7 +111,7 @@ class Scene:
     def agent(self, asked: Prompted) -> Play:
         """Play an agent's part."""
         run = asked.key.partition(":")[2]
-        issue, role = run.partition("/")[0], part(run, asked.text)
+        issue, role = run.partition("/")[0], self.play_part(run, asked.text)
         self.told[run] = asked.text
         self.until[issue] = self.clock.monotonic() + self.turn
         self.at_once = max(self.at_once, sum(end > self.clock.monotonic() for end in self.until.values()))
@@ -112,6 +124,10 @@ class Scene:
             theirs[edit.path] = text.replace(edit.old, edit.new, 1)
             self.trees.edit(branch, edit.path, theirs[edit.path])
         return Play(text=role.message, delay=self.turn)
+
+    def play_part(self, run: str, prompt: str) -> RunScript:
+        """Give what the agent of a run does."""
+        return part(run, prompt)
 
     async def person(self, say: Say) -> None:
         """Approve whatever is asked, after a while."""
@@ -140,11 +156,8 @@ class Scene:
             workspaces=lambda _: self.trees, means=lambda _settings, _keep: means,
         )  # fmt: skip
 
-    def prove(self, say: Say, state: Path, *, before: bool, after: bool) -> int:
+    def prove(self, say: Say, state: Path, tests: Proof) -> int:
         """Look at the world, and not only at what ashep says of it."""
-        began, again = self.runner.began, Replay()
-        differ = list(replay(state, again))
-        account = anyio.run(examine, state.parent.parent, state, self.tracker, self.runner.has_session, RealClock())
         conflicts = [run for run, text in self.told.items() if merge_asked(text)]
         lacked = [run for run, text in self.told.items() if "It does not hold:" in text]
         merged = {commit.subject.partition(" [")[0] for commit in self.trees.history()}
@@ -152,10 +165,7 @@ class Scene:
         trees = {self.trees.tree_of(commit) for _, commit in evidence}
         proofs = [
             (f"closed in the tracker: {len(self.closed)} of {len(ISSUES)}", len(self.closed) == len(ISSUES)),
-            (
-                f"its tests {'passed' if before else 'failed'} before and {'pass' if after else 'fail'} now on {BASE}",
-                after and not before,
-            ),
+            tests,
             (f"{self.at_once} issues were worked on at once, each in a work tree of its own", self.at_once == 3),
             (f"the check command had failed, as {' and '.join(lacked)} was told, which mended it", len(lacked) == 1),
             (
@@ -164,27 +174,35 @@ class Scene:
             ),
             (f"merged onto {BASE}: all", {f"{issue.title} ({issue.id})" for issue in ISSUES} <= merged),
             ("what landed is what was verified, by its tree's hash", {tree for tree, _ in evidence} == trees),
-            (
-                f"prompts that the agents saw: {began.total()}, for {len(began)} runs",
-                len(began) == began.total() == RUNS,
-            ),
+            (f"runs of agents: {len(self.runner.began)}", len(self.runner.began) == RUNS),
+        ]
+        return self.report(say, state, proofs)
+
+    def report(self, say: Say, state: Path, proofs: Iterable[Proof]) -> int:
+        """Say what was proved, and what holds of every story; give the exit code."""
+        began, again = self.runner.began, Replay()
+        differ = list(replay(state, again))
+        account = anyio.run(examine, state.parent.parent, state, self.tracker, self.runner.has_session, RealClock())
+        shared = [
+            (f"prompts that the agents saw: {began.total()}, for {len(began)} runs", len(began) == began.total()),
             (f"decisions derived again: {again.decisions}, {len(differ)} differences", not differ),
             (f"audit: {account.issues} issues, {len(account.findings)} findings", not account.findings),
         ]
-        return report_proofs(proofs, say)
+        return report_proofs([*proofs, *shared], say)
 
 
-def begin_project(project: Path) -> Configuration:
+def begin_project(project: Path, config: str = "") -> Configuration:
     """Write the configuration of a project in memory, and give it."""
     folder = project / FOLDER
     write_starter(folder)
-    (folder / "config.yaml").write_text("version: 1\nworker: {workspace: worktree}\n")  # there is no repository to see
+    text = "version: 1\nworker: {workspace: worktree}\n"  # there is no repository to see
+    (folder / "config.yaml").write_text(text + config)
     return load(folder)
 
 
-async def _play(project: Path, say: Say) -> Scene:
+async def _play(project: Path, say: Say, scene: type[Scene]) -> Scene:
     wait_for_threads()
-    stage, configuration = Scene(), begin_project(project)
+    stage, configuration = scene(), begin_project(project, scene.config)
 
     def timed(line: str) -> None:
         say(f"{stage.clock.now():%H:%M} {line}")
