@@ -22,7 +22,7 @@ from xdist.workermanage import WorkerController
 KEPT = Path(__file__).with_name("durations.json")
 COSTLY = Path(__file__).with_name("costly.json")
 """Tests without real tools that take more than `QUICK` seconds of processor time: `make quick` leaves them out."""
-QUICK = 0.1
+QUICK = 0.04
 
 TOGETHER = ("tests/e2e/", "chaos/killed/")
 """Folders whose files share a server: they come first and stand together, so that it ends with the last of them."""
