@@ -102,6 +102,27 @@ COMMANDS = {
 and a line about it.
 """
 
+SECTIONS = {
+    "Start": ("setup", "demo", "work", "status", "ui"),
+    "Work": ("stop", "pause", "resume", "drain", "cancel", "retry", "take", "release", "story"),
+    "Look": ("why", "report", "runs", "show", "usage", "trees", "impact"),
+    "Answer": ("approve", "reject", "answer"),
+    "Set up": (
+        "init",
+        "install",
+        "doctor",
+        "get-bd",
+        "sync-agents",
+        "agents",
+        "policy",
+        "criteria",
+        "service",
+        "notify",
+    ),
+    "More": ("verify", "audit", "replay", "journal", "serve", "sandbox", "foreman"),
+}  # fmt: skip
+"""The sections of `ashep --help`, each with its commands in their order there."""
+
 
 class Group(TyperGroup):
     """A group that knows names and lines of its commands, and imports the module of the one that is called."""
@@ -117,6 +138,16 @@ class Group(TyperGroup):
         """Find the command that is called."""
         self.load(args[0])
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands of `ashep` in sections, and those of a group in one."""
+        if self.name != "ashep":
+            super().format_commands(ctx, formatter)
+            return
+        for section, names in SECTIONS.items():
+            with formatter.section(section):
+                rows = [(name, self.commands[name].get_short_help_str(80)) for name in names if name in self.commands]
+                formatter.write_dl(rows)
 
     def load(self, name: str) -> None:
         """Import the module that holds a command."""

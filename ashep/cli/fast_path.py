@@ -23,12 +23,18 @@ def run(arguments: list[str]) -> int | None:
         return _print(HELP.read_text(encoding="utf-8"))
     if arguments == ["--version"]:
         return _print(f"ashep {__version__}\n")
-    has_project = len(arguments) > 2 and arguments[0] in ("-C", "--project")
+    has_project = len(arguments) > 1 and arguments[0] in ("-C", "--project")
     project, rest = (Path(arguments[1]), arguments[2:]) if has_project else (None, arguments)
-    if not rest or rest[0] not in READERS:
+    if rest and rest[0] not in READERS:
+        return None
+    from ashep.cli.context import FOLDER, find_project
+
+    if not rest and not (find_project(project) / FOLDER).is_dir():
         return None
     from ashep.cli.reading import read_commands
 
+    if not rest:
+        return read_commands.overview(project)
     command: Callable[..., int] = getattr(read_commands, rest[0])
     values = values_of(command, rest[1:])
     if values is not None and isinstance(name := values.get("issue"), str):

@@ -396,6 +396,25 @@ def counts(seen: json_types.StatusJson) -> str:
     return (f"{len(states)} issues: {', '.join(said)}" if said else "no issues are known") + audit
 
 
+WAITING = ("person", "parked")
+"""States of issues that a person must look at."""
+
+
+def next_steps(seen: json_types.StatusJson) -> list[str]:
+    """Say what a person can type now: answers first, then work, then where more is shown."""
+    steps = dict[str, str]()
+    for entry in seen["issues"]:
+        if entry["state"] == "person" and entry["code"] == "input":
+            steps.setdefault("answer", f"ashep answer {entry['issue']} …")
+        elif entry["state"] == "person":
+            steps.setdefault("approve", f"ashep approve {entry['issue']}")
+            steps.setdefault("reject", f"ashep reject {entry['issue']} -m …")
+        elif entry["state"] == "parked":
+            steps.setdefault("retry", f"ashep retry {entry['issue']}")
+    steps["work"] = "ashep status" if seen["daemon"]["running"] else "ashep work"
+    return [f"type: {' · '.join(steps.values())}", "look: ashep ui · everything else: ashep --help"]
+
+
 def table(issues: Sequence[json_types.IssueJson], now: datetime, *, everything: bool) -> list[tuple[str, ...]]:
     """Give the rows of the table; closed issues only with `everything`."""
     shown = [entry for entry in issues if everything or entry["state"] != "closed"]

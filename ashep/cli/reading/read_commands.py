@@ -39,6 +39,9 @@ EXAMPLES = {
 }
 """The end of each one's help."""
 
+MOST_WAITING = 5
+"""Issues that `ashep` alone names."""
+
 TRACKER = 10.0
 """Seconds in which the tracker tells of answers."""
 
@@ -46,6 +49,22 @@ TRACKER = 10.0
 def _hint(seen: ReadModel) -> None:
     if seen.database is None:
         output.note("the daemon has only begun" if seen.daemon else "there is no journal yet: `ashep work` begins one")
+
+
+def overview(project: Path | None) -> int:
+    """Say what waits for a person and what to type: `ashep` without a command."""
+    state = read_state(project)
+    with picture(state) as seen:
+        told = standing.status(seen.database, daemon_of(seen))
+    output.say_painted((standing.headline(told, local), "bold"))
+    output.say(standing.counts(told))
+    waiting = [issue for issue in told["issues"] if issue["state"] in standing.WAITING]
+    for issue in waiting[:MOST_WAITING]:
+        output.say(f"  {issue['issue']}  {issue['title']}: {issue['reason']}")
+    if len(waiting) > MOST_WAITING:
+        output.say(f"  and {len(waiting) - MOST_WAITING} more: `ashep status`")
+    output.say_lines(standing.next_steps(told))
+    return 0
 
 
 def status(
