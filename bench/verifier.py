@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import anyio
 
-from ashep.core.policy.settings import VerificationSettings
+from ashep.core.policy.verification_settings import VerificationSettings
 from bench.figures import Figure, short
 from tests.verifier.place import World, repository
 

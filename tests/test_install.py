@@ -30,9 +30,9 @@ from ashep.core.policy.settings import (
     People,
     Runners,
     Settings,
-    VerificationSettings,
     WorkerSettings,
 )
+from ashep.core.policy.verification_settings import VerificationSettings
 from ashep.factories import NamedRunner
 from tests.conformance.trackers import Beads
 from tests.core import given
@@ -497,6 +497,10 @@ async def test_what_weakens_their_sandbox_and_what_they_lack_there_is_named(proj
     assert "agents may change ~/shared" in lines[2].what
     assert lines[3].what.startswith("npmx is ")
     assert lines[3].remedy == f"add {real.parent} to `agents.paths.read`"
+    cached = VerificationSettings(cache=str(Path.home() / "shared" / "shop"))
+    fed = isolated("bwrap", paths=paths).model_copy(update={"verification": cached})
+    poisoned = [line for line in await doctor_security.agents(project, fed) if line.level == "error"]
+    assert [line.what.partition(": ")[2] for line in poisoned] == ["they write what their checks are given"]
     named = isolated("bwrap", paths={"read": (str(real.parent),)})
     assert [line.level for line in await doctor_security.agents(project, named)] == ["ok"]
     (project.parent / "bin" / "lint").symlink_to(real)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ashep.actions.suggest_checks import CheckProposal, NothingProposed, adviser, suggest
+from ashep.actions.suggest_checks import NothingProposed, SuggestedChecks, adviser, suggest
 from ashep.cli.project.criteria import confirmed, refuse_agents
 from ashep.config.checks.parser import read_criteria
 from ashep.core.facts.runs import Model
@@ -32,7 +32,7 @@ PLANNER = Agent(
 )
 
 
-async def proposed(*answers: str | Play, description: str = "Greet people.") -> tuple[CheckProposal, list[Prompted]]:
+async def proposed(*answers: str | Play, description: str = "Greet people.") -> tuple[SuggestedChecks, list[Prompted]]:
     told: list[Prompted] = []
 
     def play(prompted: Prompted) -> Play:

@@ -22,7 +22,8 @@ from ashep.core.facts.tracker import EffectFailed, Issue
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.checks import canonical
 from ashep.core.policy.policies import Phase, Verify
-from ashep.core.policy.settings import Settings, VerificationSettings
+from ashep.core.policy.settings import Settings
+from ashep.core.policy.verification_settings import VerificationSettings
 from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import Criteria, Evidence, Landing, OwnTree, Proof, Work
 from ashep.core.state.flow import Counters, Flow

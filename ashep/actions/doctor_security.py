@@ -76,7 +76,7 @@ async def agents(project: Path, settings: Settings) -> list[CheckLine]:
         done = await programs.ask_version([found.program])
         version = clean(done.stdout.decode(errors="replace")).strip()[:50] or "bubblewrap"
         what = f"agents that change files run in {version}, each issue's in a place of its own"
-        lines = [CheckLine("ok", "agents", what), *otherwise, *_openings(settings)]
+        lines = [CheckLine("ok", "agents", what), *otherwise, *await to_thread.run_sync(lambda: [*_openings(settings)])]
         place = scratch / "empty"
         await anyio.Path(place).mkdir()
         try:
@@ -105,6 +105,13 @@ def _openings(settings: Settings) -> Iterator[CheckLine]:
     for path in settings.agents.paths.write:
         why = f"agents may change {path} (`agents.paths.write`): what else reads it reads what an agent wrote"
         yield CheckLine("warning", "openings", why)
+        cache = settings.verification.cache
+        folder, kept_in = (Path(name or path).expanduser().resolve() for name in (path, cache))
+        if cache and (folder.is_relative_to(kept_in) or kept_in.is_relative_to(folder)):
+            reason = (
+                f"agents may change {path}, and `verification.cache` is {cache}: they write what their checks are given"
+            )
+            yield CheckLine("error", "openings", reason, "name another folder in one of the two")
 
 
 async def _missing(project: Path, settings: Settings, inside: PlaceSandbox) -> list[CheckLine]:

@@ -75,7 +75,7 @@ class NothingProposed(AshepError):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckProposal:
+class SuggestedChecks:
     """What an agent proposes."""
 
     given: WrittenChecks
@@ -97,7 +97,7 @@ def adviser(agents: Agents) -> Agent | None:
 
 async def suggest(
     runner: Runner, clock: Clock, found: Seen, agent: Agent | None, types: Collection[str] = ()
-) -> CheckProposal:
+) -> SuggestedChecks:
     """Ask for the checks of an issue; the runner has been started.
 
     Raises `NothingProposed`, and what the runner raises. The turn is stopped, whatever ends the call.
@@ -143,8 +143,8 @@ def _first(found: Seen, name: str, types: Collection[str]) -> str:
     return on_lines(_ASK.format(issue="\n\n".join(parts), more=more))
 
 
-def _read(turn: Turn, types: Collection[str]) -> CheckProposal:
+def _read(turn: Turn, types: Collection[str]) -> SuggestedChecks:
     given = read_given(clean(turn.text), "the answer", types)
     shown = f"```{given.language}\n{given.text}```\n"
     by = "/".join(word for word in (turn.provider, turn.model) if word) or "the agent"
-    return CheckProposal(given, lint(shown, "the proposal", types), by)
+    return SuggestedChecks(given, lint(shown, "the proposal", types), by)

@@ -14,8 +14,8 @@ from pydantic_core import ErrorDetails
 
 from ashep.config.findings import KeyPath
 from ashep.config.yaml_tree import Node, YamlProblem, shorten
-from ashep.core.policy.base_types import file_keys, format_duration
-from ashep.core.policy.settings import ADDRESS, PLACE
+from ashep.core.policy.base_types import PLACE, file_keys, format_duration
+from ashep.core.policy.verification_settings import ADDRESS
 
 NOT_YET: dict[str, tuple[str, ...]] = {
     "Settings": ("checks", "metrics", "providers", "retention", "server"),

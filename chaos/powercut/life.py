@@ -16,7 +16,7 @@ from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.adapters.verifier import LocalVerifier
 from ashep.core.policy.checks import Criteria
-from ashep.core.policy.settings import VerificationSettings
+from ashep.core.policy.verification_settings import VerificationSettings
 from ashep.ports.landing import Advanced, Candidate, Integrated, Method, Pushed
 from ashep.ports.verifier import VerifyRequest
 

@@ -10,7 +10,7 @@ import pytest
 from ashep.adapters.verifier import LocalVerifier
 from ashep.cli import main
 from ashep.config import write_starter
-from ashep.core.policy.settings import VerificationSettings
+from ashep.core.policy.verification_settings import VerificationSettings
 from ashep.ports.verifier import VerifyRequest
 from ashep.redaction import Redaction
 from tests.bmad.forms import Form

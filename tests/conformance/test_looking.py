@@ -16,7 +16,7 @@ from ashep.adapters.verifier import LocalVerifier
 from ashep.core.facts.delivery import Verification
 from ashep.core.impact.changes import ChangedFile
 from ashep.core.policy.checks import Criteria
-from ashep.core.policy.settings import VerificationSettings
+from ashep.core.policy.verification_settings import VerificationSettings
 from ashep.errors import AshepError
 from ashep.extras.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
 from ashep.ports.verifier import Verifier, VerifyRequest

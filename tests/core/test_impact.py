@@ -23,16 +23,8 @@ from ashep.core.impact.manifests import changes_dependencies_alone, is_manifest
 from ashep.core.policy.checks import Check
 from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, must_ask, route
 from ashep.core.policy.policies import Phase, Policies, Policy
-from ashep.core.policy.settings import (
-    ImpactSettings,
-    Notify,
-    NotifyTarget,
-    OwnCheckType,
-    Settings,
-    SetupStep,
-    VerificationSettings,
-    WorkerSettings,
-)
+from ashep.core.policy.settings import ImpactSettings, Notify, NotifyTarget, Settings, SetupStep, WorkerSettings
+from ashep.core.policy.verification_settings import OwnCheckType, VerificationSettings
 
 CHECK = {"id": "own", "description": "it runs", "type": "test_pass", "verify": {"command": ["sh", "check/run.sh"]}}
 TOKEN = "ghp_" + "aZ3kQ9xV7bN2mL5pR8tY1wC4dF6gH0jS2uE4"

@@ -12,7 +12,7 @@ from typing import Any
 from ashep.adapters.verifier import LocalVerifier
 from ashep.core.facts.delivery import CheckResult, Verification
 from ashep.core.policy.checks import Criteria
-from ashep.core.policy.settings import VerificationSettings
+from ashep.core.policy.verification_settings import VerificationSettings
 from ashep.ports.verifier import CheckType, VerifyRequest
 from ashep.redaction import Redaction
 

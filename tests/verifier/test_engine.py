@@ -15,7 +15,8 @@ from pydantic import JsonValue
 from ashep.config import read
 from ashep.config.checks.parser import read_criteria
 from ashep.core.facts.delivery import status_of, summary_of
-from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings, WorkerSettings
+from ashep.core.policy.settings import Settings, WorkerSettings
+from ashep.core.policy.verification_settings import OwnCheckType, VerificationSettings
 from ashep.errors import ConfigError
 from ashep.factories import verifier_of, worktrees_of
 from ashep.ports.verifier import CheckFinding, Ground, VerifyRequest, verify_against_base

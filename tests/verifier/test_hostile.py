@@ -452,7 +452,7 @@ ALONE = """
 import sys, anyio
 from pathlib import Path
 from tests.verifier.place import Repository, World
-from ashep.core.policy.settings import VerificationSettings
+from ashep.core.policy.verification_settings import VerificationSettings
 world = World(Repository(Path(sys.argv[1])), Path(sys.argv[2]), VerificationSettings(sandbox=sys.argv[3]))
 anyio.run(world.sh, sys.argv[4])
 """

@@ -61,8 +61,14 @@ class CheckEnvironment:
     """Checks that stand in an issue's text."""
     base: str | None = None
     """The commit before any work."""
+    install: Sequence[Sequence[str]] = ()
+    """Programs that bring the checkout its dependencies."""
+    cache: Path | None = None
+    """Where those come from, next to the caches of the user's home."""
     isolated: bool | None = None
     """Whether programs ran in a sandbox; None: none was run, as a check of the user's own may need none."""
+    _installed: CheckFinding | None = None
+    """What bringing the dependencies came to; None: no program of a check has run yet."""
 
     @property
     def tree(self) -> Path:
@@ -73,9 +79,25 @@ class CheckEnvironment:
         refusal = self.isolation.refused(stranger=check.id in self.strangers)
         if refusal and not checks.asks_elsewhere(check):
             return report_error(refusal)
+        if self.install and not checks.asks_elsewhere(check):
+            self._installed = self._installed or await self._install()
+            if self._installed.status != "passed":
+                return self._installed
         if isinstance(check, checks.OwnCheck):
             return await self._run_own_check(check)
         return await RUNS[check.type](self, check.verify)
+
+    async def _install(self) -> CheckFinding:
+        """Bring the checkout its dependencies, and put back what that changed in files of the commit."""
+        for words in self.install:
+            finding = await self.test_pass(checks.TestPass(command=tuple(words)))
+            if finding.status != "passed":
+                failure = f"the step `{shlex.join(words)[:200]}` of `verification.install` failed: {finding.message}"
+                if self.cache is not None and not await anyio.Path(self.cache).is_dir():
+                    failure += f"; `verification.cache` names {self.cache}, which is no folder"
+                return report_error(failure, finding.output, cause=finding.cause)
+        await self.checkout.restore()
+        return pass_check("its dependencies are there")
 
     async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
         ran = await self._run(argv, timeout.total_seconds())

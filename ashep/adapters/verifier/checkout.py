@@ -86,9 +86,17 @@ async def _shadows(repository: Path, commit: str) -> frozenset[str]:
 class Checkout:
     """The files of a commit in a folder of their own, with the checks' scripts of the base in their place."""
 
-    def __init__(self, place: Path, commits: Commits, floor: int = LOW_DISK, lender: Path | None = None) -> None:
+    def __init__(
+        self,
+        place: Path,
+        commits: Commits,
+        floor: int = LOW_DISK,
+        lender: Path | None = None,
+        cache: Path | None = None,
+    ) -> None:
         """`floor`: bytes that are to stay free on the disk. `lender`: a repository from which programs have all that
         they read of the history, next to what is the commit's own; None: they have all objects of the repository.
+        `cache`: a folder of dependencies, of which the private home has a copy, where there is one.
         """
         self._commits, self._lender = commits, lender
         objects = lender / "objects" if lender else commits.objects
@@ -97,7 +105,7 @@ class Checkout:
         self._files = ExportedFiles(
             CommitSource(commits.objects, commits.commit, commits.shallow), place / "git", self.tree, floor
         )
-        self._floor, self._submodules = floor, list[ExportedFiles]()
+        self._floor, self._submodules, self._cache = floor, list[ExportedFiles](), cache
         self.lacking: list[Submodule] = []
         """Submodules whose files are not there."""
         self.shadows = commits.shadows
@@ -107,8 +115,10 @@ class Checkout:
         files, commits = self._files, self._commits
 
         def make_folders() -> None:
-            self.folders.home.mkdir()
             self.folders.tmp.mkdir()
+            if self._cache is not None and self._cache.is_dir():
+                shutil.copytree(self._cache, self.folders.home, symlinks=True)
+            self.folders.home.mkdir(exist_ok=True)
             link_caches(self.folders.home)
 
         await files.on_disk(make_folders)

@@ -20,7 +20,7 @@ from ashep.adapters.verifier.static_checks import report_error
 from ashep.core.facts.delivery import CheckResult, Verification
 from ashep.core.policy.checks import Criteria, ManualCheck, asks_elsewhere, hash_of, is_look, names_base
 from ashep.core.policy.disk_limits import LOW_DISK
-from ashep.core.policy.settings import VerificationSettings
+from ashep.core.policy.verification_settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.ports.verifier import CheckFinding, CheckType, VerifyRequest
@@ -62,6 +62,7 @@ class LocalVerifier:
         self._sources = sources or {}
         self._environ = os.environ if environ is None else environ
         self._hidden, self._floor, self._lender = tuple(hidden), floor, lender
+        self._cache = Path(settings.cache).expanduser() if settings.cache else None
         self._isolation: Isolation | None = None
         self._probing = anyio.Lock()
         self._known: dict[tuple[str, str], Verification] = {}
@@ -136,7 +137,8 @@ class LocalVerifier:
         own = {name: await to_thread.run_sync(self._sources[name]) for name in sorted(named)}
         given = given_to(self._settings.environment, self._environ)
         seen = [sorted(map(str, self._hidden)), self._settings.paths] if isolated else []
-        about = (__version__, isolated, self._settings.network, given, seen, own)
+        brought = [[self._settings.install, self._settings.cache]] if self._settings.install else []
+        about = (__version__, isolated, self._settings.network, given, seen, own, *brought)
         return json.dumps(about, sort_keys=True)
 
     async def _carry_out(self, request: VerifyRequest, commits: Commits) -> _Found:
@@ -147,7 +149,7 @@ class LocalVerifier:
         if lender and not await anyio.Path(lender, "HEAD").exists():
             lender = None
         async with make_checkout_folder(self._scratch) as place:
-            checkout = Checkout(place, commits, self._floor, lender)
+            checkout = Checkout(place, commits, self._floor, lender, self._cache if runs else None)
             if not all(isinstance(check, ManualCheck) for check in checks):
                 await checkout.fill()
             looks = [check for check in checks if is_look(check)]
@@ -158,7 +160,7 @@ class LocalVerifier:
                 stage = CheckEnvironment(
                     checkout, commits.commit, isolation, self._settings.environment, self._environ, self._redaction,
                     self._types, self._settings.memory_limit, self._settings.service_url, request.strangers,
-                    request.base,
+                    request.base, self._settings.install, self._cache,
                 )  # fmt: skip
                 for number, check in enumerate(runs):
                     if number:

@@ -15,7 +15,8 @@ _MOST = 64 * 1024  # characters of an output, from its end
 _NETWORK = re.compile(
     r"temporary failure in name resolution|could not resolve (?:host|proxy)|couldn't resolve host|no such host"
     r"|name or service not known|network is unreachable|failed to lookup address|unknown ?host(?:exception)?\b"
-    r"|no address associated with hostname|dial (?:tcp|udp):? lookup|\bENETUNREACH\b|\bEAI_AGAIN\b|\bENOTFOUND\b",
+    r"|no address associated with hostname|dial (?:tcp|udp):? lookup|\bENETUNREACH\b|\bEAI_AGAIN\b|\bENOTFOUND\b"
+    r"|\bENOTCACHED\b|network connectivity is disabled|--offline was specified|no matching distribution found",
     re.IGNORECASE,
 )
 _MEMORY = re.compile(

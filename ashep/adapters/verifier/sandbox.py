@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ashep.adapters.sandboxes.bubblewrap import PATH, Bubblewrap, View, system_calls, try_out
-from ashep.core.policy.settings import VerificationSettings
+from ashep.core.policy.verification_settings import VerificationSettings
 
 FILTER = 4
 """The file descriptor at which a program in the sandbox finds the system calls that it may make."""
@@ -38,9 +38,11 @@ Without its toolchains rustup's cargo does not start."""
 
 
 def link_caches(home: Path) -> None:
-    """Have the private home of checks lead to the caches of dependencies in the user's. Blocks."""
+    """Have the private home of checks lead to the caches of dependencies in the user's, but where it has its own.
+    Blocks.
+    """
     for name in CACHES:
-        if (Path.home() / name).is_dir():
+        if (Path.home() / name).is_dir() and not (home / name).exists():
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).symlink_to(Path.home() / name)
 

@@ -14,7 +14,7 @@ from anyio import to_thread
 from ashep.actions.answers import person
 from ashep.actions.runner_wait import call_runner
 from ashep.actions.runners.opencode import is_up
-from ashep.actions.suggest_checks import CheckProposal, adviser, suggest
+from ashep.actions.suggest_checks import SuggestedChecks, adviser, suggest
 from ashep.actions.verify import NoChecks, at_work, name_criteria, read_checks, read_issue, set_checks, types
 from ashep.adapters.system.clock import RealClock
 from ashep.cli import output
@@ -34,11 +34,11 @@ from ashep.factories import READER, NamedRunner, annotations_of, runners_of, tra
 from ashep.ports.tracker import Seen
 
 
-def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, ...]) -> CheckProposal:
+def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, ...]) -> SuggestedChecks:
     """Ask an agent of the project's server; a managed server that did not run is ended again."""
     agent = adviser(load(configured(project)).agents)
 
-    async def ask() -> CheckProposal:
+    async def ask() -> SuggestedChecks:
         runners, clock = runners_of(project, settings), RealClock()
         runners.begins = _begins
         runner = runners[agent.runner.type if agent else OPENCODE]
@@ -61,7 +61,7 @@ async def _begins(session: str, message: str) -> bool:
     return True
 
 
-def confirmed(found: CheckProposal, *, yes: bool) -> bool:
+def confirmed(found: SuggestedChecks, *, yes: bool) -> bool:
     """Show a proposal with its doubts, and say whether a person wants it."""
     for finding in found.reading.findings:
         output.say_painted((finding.severity, "yellow"), (f"{finding} [{finding.code}]", None))

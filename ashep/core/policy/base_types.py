@@ -209,3 +209,7 @@ def name_of(text: str, prefix: str, longest: int = LONGEST) -> str:
     """Make a name of any text; `prefix` begins it where the text has no letter at its beginning."""
     word = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_")[:longest]
     return word if word[:1].isalpha() else f"{prefix}-{word}"[:longest].rstrip("-")
+
+
+PLACE = r"^(?:~/|/[^/])"
+"""A path that is one wherever it is read; `/` itself is none."""
