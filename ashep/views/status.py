@@ -400,10 +400,10 @@ WAITING = ("person", "parked")
 """States of issues that a person must look at."""
 
 
-def next_steps(seen: json_types.StatusJson) -> list[str]:
+def next_steps(summary: json_types.StatusJson) -> list[str]:
     """Say what a person can type now: answers first, then work, then where more is shown."""
     steps = dict[str, str]()
-    for entry in seen["issues"]:
+    for entry in summary["issues"]:
         if entry["state"] == "person" and entry["code"] == "input":
             steps.setdefault("answer", f"ashep answer {entry['issue']} …")
         elif entry["state"] == "person":
@@ -411,7 +411,7 @@ def next_steps(seen: json_types.StatusJson) -> list[str]:
             steps.setdefault("reject", f"ashep reject {entry['issue']} -m …")
         elif entry["state"] == "parked":
             steps.setdefault("retry", f"ashep retry {entry['issue']}")
-    steps["work"] = "ashep status" if seen["daemon"]["running"] else "ashep work"
+    steps["work"] = "ashep status" if summary["daemon"]["running"] else "ashep work"
     return [f"type: {' · '.join(steps.values())}", "look: ashep ui · everything else: ashep --help"]
 
 

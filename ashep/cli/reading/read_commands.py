@@ -54,16 +54,16 @@ def _hint(seen: ReadModel) -> None:
 def overview(project: Path | None) -> int:
     """Say what waits for a person and what to type: `ashep` without a command."""
     state = read_state(project)
-    with picture(state) as seen:
-        told = standing.status(seen.database, daemon_of(seen))
-    output.say_painted((standing.headline(told, local), "bold"))
-    output.say(standing.counts(told))
-    waiting = [issue for issue in told["issues"] if issue["state"] in standing.WAITING]
+    with picture(state) as reader:
+        summary = standing.status(reader.database, daemon_of(reader))
+    output.say_painted((standing.headline(summary, local), "bold"))
+    output.say(standing.counts(summary))
+    waiting = [issue for issue in summary["issues"] if issue["state"] in standing.WAITING]
     for issue in waiting[:MOST_WAITING]:
         output.say(f"  {issue['issue']}  {issue['title']}: {issue['reason']}")
     if len(waiting) > MOST_WAITING:
         output.say(f"  and {len(waiting) - MOST_WAITING} more: `ashep status`")
-    output.say_lines(standing.next_steps(told))
+    output.say_lines(standing.next_steps(summary))
     return 0
 
 
