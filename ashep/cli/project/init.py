@@ -57,6 +57,7 @@ def _checked(project: Path, *, server: bool = False) -> list[CheckLine]:
     return anyio.run(partial(checks, project, os.environ, server=server, say=output.note))
 
 
+@app.command("doctor", epilog=example("ashep doctor", "ashep doctor --security", "ashep doctor --json"))
 @app.command(epilog=example("ashep install", "ashep install --security", "ashep install --json"))
 def install(
     context: typer.Context,

@@ -1,0 +1,72 @@
+"""The command by which a project tests itself, and a trial of it on the base."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from anyio import to_thread
+
+from ashep.adapters.git.user_work_tree import GitTree
+from ashep.config import settled
+from ashep.core.policy.checks import TestPass, TestPassCheck
+from ashep.core.policy.settings import Settings
+from ashep.errors import AshepError
+from ashep.factories import verifier_of
+from ashep.ports.verifier import Criteria, VerifyRequest
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFact:
+    """A command, why it was proposed, and what came of it on the base."""
+
+    command: tuple[str, ...]
+    rule: str
+    """Why it is proposed, such as `pyproject.toml names pytest`."""
+    passed: bool = False
+    seconds: float = 0.0
+    failure: str = ""
+    """What it said where it did not pass."""
+    network: bool = False
+    paths: tuple[str, ...] = ()
+    install: tuple[tuple[str, ...], ...] = ()
+
+
+_RULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("pyproject.toml", "pytest", ("pytest", "-q")),
+    ("package.json", '"test"', ("npm", "test")),
+    ("Cargo.toml", "[package]", ("cargo", "test")),
+    ("go.mod", "module", ("go", "test", "./...")),
+    ("Makefile", "\ntest:", ("make", "test")),
+)
+
+
+def find_checks(root: Path) -> tuple[CheckFact, ...]:
+    """Propose commands by the files of a project, the likeliest first. Blocks."""
+    found = list[CheckFact]()
+    for name, word, command in _RULES:
+        file = root / name
+        if file.is_file() and word in file.read_text(encoding="utf-8", errors="replace"):
+            found.append(CheckFact(command, f"{name} has {word.strip()}"))
+    return tuple(found)
+
+
+async def try_check(project: Path, proposal: CheckFact) -> CheckFact:
+    """Run a command on the base as a check is run: on a clean checkout, in its sandbox."""
+    settings = await to_thread.run_sync(settled, Settings(), project)
+    head = await GitTree(project).head()
+
+    async def keep(text: str) -> str:
+        return ""
+
+    check = TestPassCheck(
+        id="tests", type="test_pass", description="the tests", verify=TestPass(command=proposal.command)
+    )
+    with TemporaryDirectory(prefix="ashep-setup-") as scratch:
+        try:
+            verifier = verifier_of(project, settings, keep, scratch=Path(scratch))
+            request = VerifyRequest(project, head or "HEAD", head or "HEAD", Criteria(checks=(check,)))
+            (result,) = (await verifier.verify(request)).results
+        except AshepError as error:
+            return replace(proposal, failure=str(error))
+    passed = result.status == "passed"
+    return replace(proposal, passed=passed, seconds=result.duration_ms / 1000, failure="" if passed else result.message)
