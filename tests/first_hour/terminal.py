@@ -41,8 +41,9 @@ class Terminal:
         """Wait until these words stand behind those that were waited for last."""
         end = time.monotonic() + seconds
         while (found := self.text.find(words, self._read)) < 0:
-            over = self.process.poll() is not None and not self._thread.is_alive()
-            assert not over and time.monotonic() < end, f"{words!r} was not said:\n{self.text[self._read :]}"
+            is_over = self.process.poll() is not None and not self._thread.is_alive()
+            if is_over or time.monotonic() > end:
+                raise AssertionError(f"{words!r} was not said:\n{self.text[self._read :]}")
             time.sleep(0.05)
         self._read = found + len(words)
 

@@ -2,11 +2,14 @@
 
 import os
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 
 from ashep.adapters.system import programs
 from ashep.config import settings_in
+from ashep.core.issues.admission import source_id
 from ashep.core.policy.base_types import name_of
+from ashep.core.policy.sources import GitHubSource
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.factories import FOLDER, READER, tracker_of
@@ -38,9 +41,34 @@ async def _run_bd(project: Path, bd: Path, *words: str) -> str:
     return result.stdout.decode(errors="replace")
 
 
-async def list_ready(project: Path) -> tuple[tuple[str, str], ...]:
-    """List what waits for work: ids and titles, in the tracker's order. Raises `AshepError`."""
-    async with aclosing(tracker_of(project, settings_in(project / FOLDER), READER)) as tracker:
+@dataclass(frozen=True, slots=True)
+class WaitingIssue:
+    """An issue that waits for work."""
+
+    id: str
+    name: str
+    """As people call it: `#12`, or its id."""
+    title: str
+
+
+async def list_waiting(project: Path) -> tuple[WaitingIssue, ...]:
+    """List what waits for work: what carries the label at GitHub, else what is ready here. Raises `AshepError`."""
+    settings = settings_in(project / FOLDER)
+    async with aclosing(tracker_of(project, settings, READER)) as tracker:
+        if settings.sources.all:
+            return await _list_asked(project, settings.sources.all[0], (await tracker.check()).prefix)
         look = await tracker.look()
     titles = {seen.issue.id: seen.text.title for seen in look.issues if seen.issue.type != "epic"}
-    return tuple((issue, titles[issue]) for issue in look.ready if issue in titles)
+    return tuple(WaitingIssue(issue, issue, titles[issue]) for issue in look.ready if issue in titles)
+
+
+async def _list_asked(project: Path, settings: GitHubSource, prefix: str) -> tuple[WaitingIssue, ...]:
+    from ashep.adapters.sources import source_of  # few have one
+
+    async with aclosing(await source_of(project, settings)) as source:
+        found = await source.changed() or ()
+    asked = [item for item in found if item.labelled and item.state == "open"]
+    return tuple(
+        WaitingIssue(source_id(prefix, source.name, item.number, several=False), f"#{item.number}", item.title)
+        for item in sorted(asked, key=lambda item: item.number)
+    )

@@ -28,6 +28,7 @@ _MOST_CHECKS = 2
 _ADDRESS = re.compile(r"(?:[\w+.-]+@)?(?P<host>[\w.-]+):(?P<path>[^/].*)")  # as git@github.com:owner/name.git
 _REPOSITORY = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+")
 _FORGES = {"github": "github", "gitlab": "gitlab", "gitea": "gitea", "forgejo": "gitea", "codeberg": "gitea"}
+_PUBLIC = "https://api.github.com"
 _TOKENS = {
     "github": ("GITHUB_TOKEN", "contents and pull requests: write; issues: write"),
     "gitlab": ("GITLAB_TOKEN", "api"),
@@ -45,6 +46,8 @@ class ForgeFact:
     repository: str
     login: str
     """`gh`, the variable that holds a token, or empty: there is none."""
+    url: str = ""
+    """The address of its interface, where that is not the usual one (`GITHUB_API_URL`)."""
 
     @property
     def token(self) -> tuple[str, str]:
@@ -132,7 +135,8 @@ async def find_forge(project: Path, environ: Mapping[str, str]) -> ForgeFact | N
     login = variable if environ.get(variable) else ""
     if kind == "github" and not login and await _is_logged_in(host):
         login = "gh"
-    return ForgeFact(kind, host, repository, login)
+    url = environ.get("GITHUB_API_URL", "").rstrip("/") if kind == "github" else ""
+    return ForgeFact(kind, host, repository, login, "" if url == _PUBLIC else url)
 
 
 def read_address(address: str) -> tuple[str, str, str] | None:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import get_args
 
 from ashep.actions.setup.checks import CheckFact
-from ashep.actions.setup.facts import ProjectFacts
+from ashep.actions.setup.facts import ForgeFact, ProjectFacts
 from ashep.actions.setup.written import KEYS, NONE, Answers, Key, plain, written_answers
 from ashep.config.starter.setup_files import (
     HEAD,
@@ -18,7 +18,6 @@ from ashep.config.starter.setup_files import (
     files_of,
 )
 from ashep.core.policy.checks import parse_command
-from ashep.core.policy.settings import Settings
 from ashep.errors import UsageError
 
 BUDGET = "20"
@@ -68,7 +67,7 @@ def _choose(key: Key, text: str, options: list[Option], default: str, given: Ans
 
 def _ask_source(facts: ProjectFacts, given: Answers) -> Question:
     forge, options = facts.forge, list[Option]()
-    if forge is not None and forge.type == "github" and "sources" in Settings.model_fields:
+    if forge is not None and forge.type == "github":
         token = "" if forge.login else f" (needs a token in {forge.token[0]}, or `gh auth login`)"
         options.append(Option("github", f"issues of {forge.repository} on GitHub with the label `ashep`{token}"))
     where = "in .beads" if facts.has_database else "kept in .beads, which git does not see"
@@ -172,8 +171,14 @@ def answers_of(facts: ProjectFacts, given: Answers) -> SetupAnswers:
         None if check is None else _chosen_check(check),
         landing,
         None if given["budget"] == NONE else float(given["budget"]),
-        forge=None if forge is None else ChosenForge("gh" if forge.login == "gh" else forge.type, forge.repository),
+        forge=None if forge is None else _chosen_forge(forge),
     )
+
+
+def _chosen_forge(forge: ForgeFact) -> ChosenForge:
+    """The forge as the files name it: gh knows its address itself."""
+    by_gh = forge.login == "gh" and not forge.url
+    return ChosenForge("gh" if by_gh else forge.type, forge.repository, forge.url)
 
 
 def _chosen_check(check: CheckFact) -> ChosenCheck:

@@ -13,7 +13,7 @@ import anyio
 import typer
 
 from ashep.actions.setup.checks import CheckFact, try_check
-from ashep.actions.setup.database import create_issue, list_ready, make_database
+from ashep.actions.setup.database import create_issue, list_waiting, make_database
 from ashep.actions.setup.facts import ProjectFacts, find_facts
 from ashep.actions.setup.questions import Question, answers_of, changed_files, question, validate
 from ashep.actions.setup.written import KEYS, NONE, Key, written_answers
@@ -23,8 +23,8 @@ from ashep.cli.context import FOLDER, find_project
 from ashep.config import put_schemas
 from ashep.config.starter import ignored_file, write_all
 from ashep.core.policy.checks import parse_command
-from ashep.errors import UsageError
-from ashep.views import evidence
+from ashep.errors import AshepError, UsageError
+from ashep.views import evidence, json_types
 
 
 @app.command(epilog=example("ashep setup", "ashep setup --yes", "ashep setup --json"))
@@ -59,7 +59,7 @@ def setup(
         return
     bd = _prepare(project, facts, files)
     if asks:
-        _begin(project, bd)
+        _begin(project, bd, is_labelled=answers.source == "github")
     elif not as_json:
         output.say_lines(_TONIGHT)
 
@@ -191,32 +191,43 @@ def _dump_facts(facts: ProjectFacts) -> dict[str, Any]:
 # --- the first issue ----------------------------------------------------------------------------------------------
 
 
-def _begin(project: Path, bd: Path) -> None:
+def _begin(project: Path, bd: Path, *, is_labelled: bool) -> None:
     """Work on the first issue, where a person wants that, and say what to type then."""
     from ashep.cli.running.first_issue import work_on
 
-    issue = _choose_issue(project, bd)
+    issue = _choose_issue(project, bd, is_labelled=is_labelled)
     if issue is not None:
         standing = work_on(project, issue)
         output.say()
-        if standing is not None and standing["state"] == "closed":
-            output.say_painted(
-                (f"{issue} is done:", "green"), (evidence.landing(standing["landing"]) or standing["reason"], None)
-            )
-        else:
-            reason = standing["reason"] if standing is not None else "nothing was done about it"
-            output.say(f"{issue} is not done: {reason}. `ashep why {issue}` tells its story")
+        _say_end(issue, standing)
     output.say_lines(_TONIGHT)
 
 
-def _choose_issue(project: Path, bd: Path) -> str | None:
+def _say_end(issue: str, standing: json_types.IssueJson | None) -> None:
+    way = evidence.landing(standing["landing"]) if standing is not None else ""
+    if standing is not None and standing["state"] == "closed":
+        output.say_painted((f"{issue} is done:", "green"), (way or standing["reason"], None))
+    else:
+        reason = standing["reason"] if standing is not None else "nothing was done about it"
+        output.say(f"{issue} is not done yet: {way or reason}. `ashep why {issue}` tells its story")
+
+
+def _choose_issue(project: Path, bd: Path, *, is_labelled: bool) -> str | None:
     """Return the issue that is worked on now; None: none is."""
-    ready = anyio.run(list_ready, project)
-    if ready:
-        issue, title = ready[0]
-        count = f"{output.counted(len(ready), 'issue')} {'is' if len(ready) == 1 else 'are'} ready"
-        return (
-            issue if typer.confirm(f"{count}. Work on {issue} now ({output.one_line(title)})?", default=True) else None
+    try:
+        waiting = anyio.run(list_waiting, project)
+    except AshepError as error:
+        output.say(f"no issue can be read: {error}")
+        return None
+    if waiting:
+        first, many = waiting[0], len(waiting) != 1
+        how = f"{'carry' if many else 'carries'} the label" if is_labelled else f"{'are' if many else 'is'} ready"
+        asked = (
+            f"{output.counted(len(waiting), 'issue')} {how}. Work on {first.name} now ({output.one_line(first.title)})?"
         )
+        return first.id if typer.confirm(asked, default=True) else None
+    if is_labelled:
+        output.say("no issue carries the label `ashep` yet: set it on one at GitHub")
+        return None
     title = typer.prompt("No issue waits. What should be done first? (Enter: nothing)", default="", show_default=False)
     return anyio.run(partial(create_issue, project, bd), title.strip()) if title.strip() else None

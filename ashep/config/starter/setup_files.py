@@ -96,7 +96,8 @@ def _config(answers: SetupAnswers) -> Iterator[str]:
     if answers.source == "github":
         yield ""
         yield f"# Issues of GitHub that carry this label, set by somebody who may write there: {_GITHUB}"
-        yield f"sources: {{github: {{label: {json.dumps(answers.label)}}}}}"
+        url = f", url: {json.dumps(answers.forge.url)}" if answers.forge is not None and answers.forge.url else ""
+        yield f"sources: {{github: {{label: {json.dumps(answers.label)}{url}}}}}"
     if answers.source == "stories":
         yield ""
         yield "# Each story of the BMAD method gets an issue: docs/guides/stories.md"
