@@ -1,8 +1,10 @@
 """The command by which a project tests itself, and a trial of it on the base."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from anyio import to_thread
 
@@ -26,9 +28,8 @@ class CheckFact:
     seconds: float = 0.0
     failure: str = ""
     """What it said where it did not pass."""
-    network: bool = False
-    paths: tuple[str, ...] = ()
-    install: tuple[tuple[str, ...], ...] = ()
+    verification: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The keys of `verification` in config.yaml without which it does not pass."""
 
 
 _RULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -53,6 +54,8 @@ def find_checks(root: Path) -> tuple[CheckFact, ...]:
 async def try_check(project: Path, proposal: CheckFact) -> CheckFact:
     """Run a command on the base as a check is run: on a clean checkout, in its sandbox."""
     settings = await to_thread.run_sync(settled, Settings(), project)
+    worker = settings.worker.model_copy(update={"workspace": "worktree"})  # for places objects would be kept here
+    settings = settings.model_copy(update={"worker": worker})
     head = await GitTree(project).head()
 
     async def keep(text: str) -> str:

@@ -97,16 +97,15 @@ def _ask_agents(facts: ProjectFacts, given: Answers) -> Question:
 def _ask_check(facts: ProjectFacts, given: Answers) -> Question:
     options = [Option(shlex.join(one.command), _describe_check(one)) for one in facts.checks if one.passed]
     options.append(Option(NONE, "no check: nobody but an agent says that work is right"))
-    failed = [f"`{' '.join(one.command)}` does not pass on the base: {one.failure}" for one in facts.checks]
+    failed = [f"`{shlex.join(one.command)}` does not pass on the base: {one.failure}" for one in facts.checks]
     failed = failed if len(options) == 1 else []
     text = "\n".join([*failed, "Which command checks work?"])
     return _choose("check", text, options, options[0].value, given, "or another command")
 
 
 def _describe_check(check: CheckFact) -> str:
-    needs = "; with the network" if check.network else ""
-    needs += f"; after `{' '.join(check.install[-1])}`" if check.install else ""
-    return f"{' '.join(check.command)}: {check.seconds:.0f} s on the base, passes{needs}"
+    needs = f"; with `verification`: {', '.join(check.verification)}" if check.verification else ""
+    return f"{shlex.join(check.command)}: {check.seconds:.0f} s on the base, passes{needs}"
 
 
 def _ask_landing(facts: ProjectFacts, given: Answers) -> Question:
@@ -183,7 +182,7 @@ def _chosen_forge(forge: ForgeFact) -> ChosenForge:
 
 def _chosen_check(check: CheckFact) -> ChosenCheck:
     why = f"{check.seconds:.0f} s on the base; {check.rule}" if check.rule else f"{check.seconds:.0f} s on the base"
-    return ChosenCheck(check.command, check.network, check.paths, check.install, why)
+    return ChosenCheck(check.command, check.verification, why)
 
 
 def changed_files(facts: ProjectFacts, answers: SetupAnswers) -> tuple[dict[str, str], tuple[str, ...]]:

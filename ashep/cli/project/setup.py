@@ -108,6 +108,7 @@ def _answer(project: Path, facts: ProjectFacts, *, asks: bool) -> tuple[ProjectF
             if given[key] in _passed(facts):
                 break
             given[key] = asked.default
+            asked = question(key, facts, given)
     return facts, given
 
 

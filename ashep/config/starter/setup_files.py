@@ -1,9 +1,9 @@
 """The three files that `ashep setup` writes: a pure function of its answers. They say what is not the default."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ashep.core.policy.base_types import name_of
 from ashep.core.policy.runner_kinds import ACP, OPENCODE
@@ -38,11 +38,8 @@ class ChosenCheck:
     """The command by which each work is checked, and what it needs."""
 
     command: tuple[str, ...]
-    network: bool = False
-    paths: tuple[str, ...] = ()
-    """Folders of the user's that it reads (`verification.paths`)."""
-    install: tuple[tuple[str, ...], ...] = ()
-    """Commands that set a new work tree up for it (`worker.setup`)."""
+    verification: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The keys of `verification` in config.yaml without which it does not pass."""
     why: str = ""
     """For the comment next to it, such as `14 s on the base`."""
 
@@ -140,21 +137,12 @@ def _landing(answers: SetupAnswers) -> Iterator[str]:
 
 
 def _needs(check: ChosenCheck | None) -> Iterator[str]:
-    if check is None:
-        return
-    needs = ["network: true"] if check.network else []
-    needs += [f"paths: {_words(check.paths)}"] if check.paths else []
-    if needs:
+    if check is not None and check.verification:
         yield ""
         yield "# What the check needs in its sandbox: docs/guides/verification.md"
-        yield f"verification: {{{', '.join(needs)}}}"
-    if check.install:
-        yield ""
-        yield "# How a new work tree gets its dependencies: docs/guides/trees.md"
-        yield "worker:"
-        yield "  setup:"
-        for command in check.install:
-            yield f"    - run: {_words(command)}"
+        yield "verification:"
+        for key, value in check.verification.items():
+            yield f"  {key}: {json.dumps(value, ensure_ascii=False)}"
 
 
 # --- policies.yaml ------------------------------------------------------------------------------------------------
