@@ -241,7 +241,9 @@ class RunningDaemon:
                 async with anyio.create_task_group() as waiting:
                     waiting.start_soon(self._until_signal, signals, waiting.cancel_scope, say)
                     if options.until_idle:
-                        await self._wait_for_sources(options.issues)
+                        if self.shepherd.world.settings.sources.all:  # one may show what nobody knows yet
+                            with anyio.move_on_after(FIRST_LOOK):
+                                await self.shepherd.until(lambda world: world.flows.keys() >= {*options.issues})
                         code, why = await self.until_idle(options.idle_grace, say), "idle"
                         waiting.cancel_scope.cancel()
             stopping()
@@ -258,12 +260,6 @@ class RunningDaemon:
                     say(f"there is no issue {issue} that is not closed")
                     code = 1
         return code
-
-    async def _wait_for_sources(self, wanted: tuple[str, ...]) -> None:
-        """Wait a while for issues that a source may show, which nobody here knows yet."""
-        if self.shepherd.world.settings.sources.all:
-            with anyio.move_on_after(FIRST_LOOK):
-                await self.shepherd.until(lambda world: world.flows.keys() >= {*wanted})
 
     async def _until_signal(self, signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope, say: Say) -> None:
         async for received in signals:

@@ -26,7 +26,7 @@ def found(*agents: str, **more: Any) -> ProjectFacts:
     """A project as it stands."""
     facts: dict[str, Any] = {
         "branch": "main", "upstream": "", "dirty": 0, "forge": None, "agents": tuple(map(agent, agents or ("claude",))),
-        "checks": (PYTEST,), "sandbox": "", "bd": "/bin/bd", "has_database": False, "stories": 0, "others": (),
+        "checks": (PYTEST,), "sandbox": "", "bd": "/bin/bd", "has_database": False, "stories": 0, "leftovers": (),
         "files": {},
     }  # fmt: skip
     return ProjectFacts(**(facts | more))

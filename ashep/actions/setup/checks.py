@@ -1,5 +1,6 @@
 """The command by which a project tests itself, and a trial of it on the base."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from anyio import to_thread
 
 from ashep.adapters.git.user_work_tree import GitTree
 from ashep.config import settled
+from ashep.config.starter.setup_files import ChosenCheck
 from ashep.core.policy.checks import TestPass, TestPassCheck
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError
@@ -31,6 +33,18 @@ class CheckFact:
     verification: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The keys of `verification` in config.yaml without which it does not pass."""
 
+    @property
+    def summary(self) -> str:
+        """What came of it, for the option of a question."""
+        needs = f"; with `verification`: {', '.join(self.verification)}" if self.verification else ""
+        return f"{shlex.join(self.command)}: {self.seconds:.0f} s on the base, passes{needs}"
+
+    @property
+    def chosen(self) -> ChosenCheck:
+        """The check as the files have it."""
+        seconds = f"{self.seconds:.0f} s on the base"
+        return ChosenCheck(self.command, self.verification, f"{seconds}; {self.rule}" if self.rule else seconds)
+
 
 _RULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pyproject.toml", "pytest", ("pytest", "-q")),
@@ -43,12 +57,12 @@ _RULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 def find_checks(root: Path) -> tuple[CheckFact, ...]:
     """Propose commands by the files of a project, the likeliest first. Blocks."""
-    found = list[CheckFact]()
+    proposals = list[CheckFact]()
     for name, word, command in _RULES:
         file = root / name
         if file.is_file() and word in file.read_text(encoding="utf-8", errors="replace"):
-            found.append(CheckFact(command, f"{name} has {word.strip()}"))
-    return tuple(found)
+            proposals.append(CheckFact(command, f"{name} has {word.strip()}"))
+    return tuple(proposals)
 
 
 async def try_check(project: Path, proposal: CheckFact) -> CheckFact:
@@ -71,5 +85,7 @@ async def try_check(project: Path, proposal: CheckFact) -> CheckFact:
             (result,) = (await verifier.verify(request)).results
         except AshepError as error:
             return replace(proposal, failure=str(error))
-    passed = result.status == "passed"
-    return replace(proposal, passed=passed, seconds=result.duration_ms / 1000, failure="" if passed else result.message)
+    is_green = result.status == "passed"
+    return replace(
+        proposal, passed=is_green, seconds=result.duration_ms / 1000, failure="" if is_green else result.message
+    )

@@ -28,7 +28,7 @@ async def make_database(project: Path, bd: Path) -> None:
 
 
 async def create_issue(project: Path, bd: Path, title: str) -> str:
-    """Create a task, in the name of whoever asks, and return its id. Raises `AshepError` with bd's words."""
+    """Create a task, in the person's name, and return its id. Raises `AshepError` with bd's words."""
     return (await _run_bd(project, bd, "create", f"--title={title}", "--type=task", "--silent")).strip()
 
 
@@ -36,8 +36,8 @@ async def _run_bd(project: Path, bd: Path, *words: str) -> str:
     env = {**os.environ, "BD_DISABLE_METRICS": "1", "BD_NON_INTERACTIVE": "1", "BD_NO_PAGER": "1"}
     result = await programs.run([bd, *words], cwd=project, env=env, timeout=_LONGEST)
     if result.returncode:
-        said = clean((result.stderr or result.stdout).decode(errors="replace")).strip()[:500]
-        raise AshepError(f"bd {words[0]} ended with exit code {result.returncode}: {said}")
+        message = clean((result.stderr or result.stdout).decode(errors="replace")).strip()[:500]
+        raise AshepError(f"bd {words[0]} ended with exit code {result.returncode}: {message}")
     return result.stdout.decode(errors="replace")
 
 
@@ -58,7 +58,7 @@ async def list_waiting(project: Path) -> tuple[WaitingIssue, ...]:
         if settings.sources.all:
             return await _list_asked(project, settings.sources.all[0], (await tracker.check()).prefix)
         look = await tracker.look()
-    titles = {seen.issue.id: seen.text.title for seen in look.issues if seen.issue.type != "epic"}
+    titles = {snapshot.issue.id: snapshot.text.title for snapshot in look.issues if snapshot.issue.type != "epic"}
     return tuple(WaitingIssue(issue, issue, titles[issue]) for issue in look.ready if issue in titles)
 
 
@@ -66,9 +66,9 @@ async def _list_asked(project: Path, settings: GitHubSource, prefix: str) -> tup
     from ashep.adapters.sources import source_of  # few have one
 
     async with aclosing(await source_of(project, settings)) as source:
-        found = await source.changed() or ()
-    asked = [item for item in found if item.labelled and item.state == "open"]
+        changed = await source.changed() or ()
+    labelled = [item for item in changed if item.labelled and item.state == "open"]
     return tuple(
         WaitingIssue(source_id(prefix, source.name, item.number, several=False), f"#{item.number}", item.title)
-        for item in sorted(asked, key=lambda item: item.number)
+        for item in sorted(labelled, key=lambda item: item.number)
     )

@@ -19,6 +19,7 @@ from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.sandboxes.bubblewrap import try_out
 from ashep.adapters.system import programs
 from ashep.adapters.system.tool_sources import how_to_get
+from ashep.config.starter.setup_files import ChosenForge
 from ashep.errors import AshepError, UsageError
 from ashep.factories import FOLDER
 
@@ -50,6 +51,12 @@ class ForgeFact:
     """The address of its interface, where that is not the usual one (`GITHUB_API_URL`)."""
 
     @property
+    def chosen(self) -> ChosenForge:
+        """The forge as config.yaml names it: gh knows its address itself."""
+        by_gh = self.login == "gh" and not self.url
+        return ChosenForge("gh" if by_gh else self.type, self.repository, self.url)
+
+    @property
     def token(self) -> tuple[str, str]:
         """The variable that is to hold a token, and the rights that it needs."""
         return _TOKENS[self.type]
@@ -73,7 +80,7 @@ class ProjectFacts:
     """The path of the program; empty: there is none yet."""
     has_database: bool
     stories: int
-    others: tuple[str, ...]
+    leftovers: tuple[str, ...]
     """What another set-up left."""
     files: Mapping[str, str]
     """The text of the files that are there already, by name."""
@@ -111,8 +118,8 @@ async def find_facts(project: Path, environ: Mapping[str, str], say: Say) -> Pro
         sandbox if isinstance(sandbox, str) else "",
         str(bd or ""),
         (project / ".beads").is_dir(),
-        await to_thread.run_sync(_count_stories, project),
-        await to_thread.run_sync(_find_others, project),
+        await to_thread.run_sync(count_stories, project),
+        await to_thread.run_sync(_find_leftovers, project),
         files,
     )
 
@@ -127,10 +134,10 @@ async def _ask_git(project: Path, *words: str) -> str:
 
 async def find_forge(project: Path, environ: Mapping[str, str]) -> ForgeFact | None:
     """Find out which forge `origin` leads to, and whether somebody is logged in there; None: to none that is known."""
-    found = read_address(await _ask_git(project, "config", "--get", "remote.origin.url"))
-    if found is None:
+    proposals = read_address(await _ask_git(project, "config", "--get", "remote.origin.url"))
+    if proposals is None:
         return None
-    kind, host, repository = found
+    kind, host, repository = proposals
     variable = _TOKENS[kind][0]
     login = variable if environ.get(variable) else ""
     if kind == "github" and not login and await _is_logged_in(host):
@@ -164,14 +171,14 @@ async def _is_logged_in(host: str) -> bool:
 # --- the project --------------------------------------------------------------------------------------------------
 
 
-async def _find_check(project: Path, written: str, say: Say) -> tuple[CheckFact, ...]:
+async def _find_check(project: Path, command: str, say: Say) -> tuple[CheckFact, ...]:
     """Run the likeliest commands on the base, in the checkout and sandbox of a real check, until one passes. What the
     files have is the likeliest.
     """
-    found, tried = await to_thread.run_sync(find_checks, project), list[CheckFact]()
-    if written != NONE:
-        found = (CheckFact(tuple(shlex.split(written)), ""), *found)
-    for proposal in found[:_MOST_CHECKS]:
+    proposals, tried = await to_thread.run_sync(find_checks, project), list[CheckFact]()
+    if command != NONE:
+        proposals = (CheckFact(tuple(shlex.split(command)), ""), *proposals)
+    for proposal in proposals[:_MOST_CHECKS]:
         say(f"trying `{shlex.join(proposal.command)}` on the base")
         tried.append(await try_check(project, proposal))
         if tried[-1].passed:
@@ -179,22 +186,23 @@ async def _find_check(project: Path, written: str, say: Say) -> tuple[CheckFact,
     return tuple(tried)
 
 
-def _count_stories(project: Path) -> int:
+def count_stories(project: Path) -> int:
+    """Count the stories of a project that has folders of the BMAD method. Blocks."""
     if not any((project / name).is_dir() for name in ("_bmad", "bmad", "_bmad-output")):
         return 0
-    return sum(one.may_be_story for one in look(project).found)
+    return sum(item.may_be_story for item in look(project).found)
 
 
-def _find_others(project: Path) -> tuple[str, ...]:
+def _find_leftovers(project: Path) -> tuple[str, ...]:
     files = {
         "WORKFLOW.md": "WORKFLOW.md, a workflow for Symphony: `ashep policy import WORKFLOW.md` makes a policy of it",
         ".opencode/plugins/webboty.yaml": "files of webboty/agent-shepherd: `ashep policy import FOLDER` reads them",
     }
-    found = [told for name, told in files.items() if (project / name).is_file()]
+    proposals = [line for name, line in files.items() if (project / name).is_file()]
     config = project / FOLDER / "config.yaml"
     if config.is_file() and not re.search(r"^version:", config.read_text(encoding="utf-8", errors="replace"), re.M):
-        found.append(f"{FOLDER}/ of webboty/agent-shepherd: `ashep policy import {FOLDER}` makes policies of it")
-    return tuple(found)
+        proposals.append(f"{FOLDER}/ of webboty/agent-shepherd: `ashep policy import {FOLDER}` makes policies of it")
+    return tuple(proposals)
 
 
 def read_files(project: Path) -> dict[str, str]:

@@ -81,16 +81,16 @@ class AgentFact:
 
 def find_agents(project: Path, environ: Mapping[str, str]) -> tuple[AgentFact, ...]:
     """Find the agents on PATH, with their logins; nothing is started. Blocks."""
-    found = list[AgentFact]()
-    for known in KNOWN_AGENTS:
-        path = shutil.which(known.program)
+    facts = list[AgentFact]()
+    for entry in KNOWN_AGENTS:
+        path = shutil.which(entry.program)
         if path is None:
             continue
-        login, lack = _LOGINS.get(known.kind, _login_of_acp)(project, known, environ)
-        home = [tuple(name for name in names if _is_file(name)) for names in (known.read, known.write)]
-        chosen = ChosenAgent(known.name, known.kind, known.command, *home)
-        found.append(AgentFact(known.name, known.title, path, chosen, login, lack))
-    return tuple(found)
+        login, lack = _LOGINS.get(entry.kind, _login_of_acp)(project, entry, environ)
+        home = [tuple(name for name in names if _is_file(name)) for names in (entry.read, entry.write)]
+        chosen = ChosenAgent(entry.name, entry.kind, entry.command, *home)
+        facts.append(AgentFact(entry.name, entry.title, path, chosen, login, lack))
+    return tuple(facts)
 
 
 def describe_no_agent() -> str:
@@ -102,11 +102,11 @@ def _is_file(name: str) -> bool:
     return Path(name).expanduser().is_file()
 
 
-def _login_of_claude(project: Path, known: KnownAgent, environ: Mapping[str, str]) -> tuple[Login, str]:
+def _login_of_claude(project: Path, entry: KnownAgent, environ: Mapping[str, str]) -> tuple[Login, str]:
     from ashep.adapters.runners.claude import ClaudeRunner  # few have one
 
-    runners = Runners().model_copy(update={known.name: OtherRunner()})
-    runner = NamedRunner(project, Settings(runners=runners), known.name).make()
+    runners = Runners().model_copy(update={entry.name: OtherRunner()})
+    runner = NamedRunner(project, Settings(runners=runners), entry.name).make()
     assert isinstance(runner, ClaudeRunner)
     try:
         runner.check_login()
@@ -115,24 +115,24 @@ def _login_of_claude(project: Path, known: KnownAgent, environ: Mapping[str, str
     return "yes", ""
 
 
-def _login_of_opencode(project: Path, known: KnownAgent, environ: Mapping[str, str]) -> tuple[Login, str]:
+def _login_of_opencode(project: Path, entry: KnownAgent, environ: Mapping[str, str]) -> tuple[Login, str]:
     """OpenCode has models without a login, too, so that having none is no lack."""
     try:
-        held = opencode_logins().file.stat().st_size > len("{}\n")
+        has_login = opencode_logins().file.stat().st_size > len("{}\n")
     except OSError:
-        held = False
-    return "yes" if held else "unknown", ""
+        has_login = False
+    return "yes" if has_login else "unknown", ""
 
 
-def _login_of_acp(project: Path, known: KnownAgent, environ: Mapping[str, str]) -> tuple[Login, str]:
-    login: Login = "yes" if any(environ.get(key) for key in known.keys) else "unknown"
-    if login == "unknown" and known.write:
-        login = "yes" if any(map(_is_file, known.write)) else "no"
-    if not shutil.which(known.command[0]):
-        return login, f"{known.command[0]} is not on PATH: run `npm install -g {known.package}`"
+def _login_of_acp(project: Path, entry: KnownAgent, environ: Mapping[str, str]) -> tuple[Login, str]:
+    login: Login = "yes" if any(environ.get(key) for key in entry.keys) else "unknown"
+    if login == "unknown" and entry.write:
+        login = "yes" if any(map(_is_file, entry.write)) else "no"
+    if not shutil.which(entry.command[0]):
+        return login, f"{entry.command[0]} is not on PATH: run `npm install -g {entry.package}`"
     if find_spec("acp") is None:
         return login, "an agent that speaks ACP takes the extra `acp`: install `ashep[acp]`"
-    return login, f"log in: run `{known.program}`" if login == "no" else ""
+    return login, f"log in: run `{entry.program}`" if login == "no" else ""
 
 
 _LOGINS = {CLAUDE: _login_of_claude, OPENCODE: _login_of_opencode}

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import get_args
 
-from ashep.actions.setup.checks import CheckFact
-from ashep.actions.setup.facts import ForgeFact, ProjectFacts
+from ashep.actions.setup.facts import ProjectFacts
 from ashep.actions.setup.written import KEYS, NONE, Answers, Key, plain, written_answers
 from ashep.config.starter.setup_files import (
     HEAD,
-    ChosenCheck,
-    ChosenForge,
     Landing,
     SetupAnswers,
     Source,
@@ -25,7 +22,7 @@ _MOST_PAIRS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class SetupOption:
     """An answer that is offered."""
 
     value: str
@@ -33,12 +30,12 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SetupQuestion:
     """What a person is asked."""
 
     key: Key
     text: str
-    options: tuple[Option, ...]
+    options: tuple[SetupOption, ...]
     default: str
     """The value of the option that Enter takes."""
     hint: str = ""
@@ -50,78 +47,78 @@ class Question:
         return len(self.options) > 1 or bool(self.hint)
 
 
-def question(key: Key, facts: ProjectFacts, given: Answers) -> Question:
+def question(key: Key, facts: ProjectFacts, replies: Answers) -> SetupQuestion:
     """Return a question. `given`: the answers before it, and those that the files hold already."""
-    return _QUESTIONS[key](facts, given)
+    return _QUESTIONS[key](facts, replies)
 
 
-def _choose(key: Key, text: str, options: list[Option], default: str, given: Answers, hint: str = "") -> Question:
+def _choose(
+    key: Key, text: str, options: list[SetupOption], default: str, replies: Answers, hint: str = ""
+) -> SetupQuestion:
     """Have an answer that was given before be the default, where it can be given still."""
-    before = given.get(key, "")
-    if hint and before and before not in {option.value for option in options}:
-        options = [Option(before, before), *options]
+    previous = replies.get(key, "")
+    if hint and previous and previous not in {option.value for option in options}:
+        options = [SetupOption(previous, previous), *options]
     values = [option.value for option in options]
-    chosen = before if before in values else default
-    return Question(key, text, tuple(options), chosen, hint)
+    chosen = previous if previous in values else default
+    return SetupQuestion(key, text, tuple(options), chosen, hint)
 
 
-def _ask_source(facts: ProjectFacts, given: Answers) -> Question:
-    forge, options = facts.forge, list[Option]()
+def _ask_source(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
+    forge, options = facts.forge, list[SetupOption]()
     if forge is not None and forge.type == "github":
         token = "" if forge.login else f" (needs a token in {forge.token[0]}, or `gh auth login`)"
-        options.append(Option("github", f"issues of {forge.repository} on GitHub with the label `ashep`{token}"))
-    where = "in .beads" if facts.has_database else "kept in .beads, which git does not see"
-    options.append(Option("bd", f"issues of bd, {where}"))
+        options.append(SetupOption("github", f"issues of {forge.repository} on GitHub with the label `ashep`{token}"))
+    place = "in .beads" if facts.has_database else "kept in .beads, which git does not see"
+    options.append(SetupOption("bd", f"issues of bd, {place}"))
     if facts.stories:
-        options.append(Option("stories", f"{facts.stories} stories of the BMAD method"))
+        options.append(SetupOption("stories", f"{facts.stories} stories of the BMAD method"))
     reachable = bool(options[0].value == "github" and forge and forge.login)
     default = "bd" if facts.has_database else "github" if reachable else "stories" if facts.stories else "bd"
-    return _choose("source", "Where do issues come from?", options, default, given)
+    return _choose("source", "Where do issues come from?", options, default, replies)
 
 
-def _ask_agents(facts: ProjectFacts, given: Answers) -> Question:
+def _ask_agents(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
     able = [agent for agent in facts.agents if agent.is_usable]
     able.sort(key=lambda agent: agent.login != "yes")  # who is logged in goes first, in the order of the table
     apart = [(maker, judge) for maker, judge in product(able, able) if maker is not judge]
     pairs = [*apart[: _MOST_PAIRS - 1], *((agent, agent) for agent in able)][:_MOST_PAIRS]
     options = [
-        Option(
+        SetupOption(
             f"{maker.name}/{judge.name}",
             f"{maker.title} works, {'another session of it' if maker is judge else judge.title} judges",
         )
         for maker, judge in pairs
     ]
-    return _choose("agents", "Who works, and who judges?", options, options[0].value, given)
+    return _choose("agents", "Who works, and who judges?", options, options[0].value, replies)
 
 
-def _ask_check(facts: ProjectFacts, given: Answers) -> Question:
-    options = [Option(shlex.join(one.command), _describe_check(one)) for one in facts.checks if one.passed]
-    options.append(Option(NONE, "no check: nobody but an agent says that work is right"))
-    failed = [f"`{shlex.join(one.command)}` does not pass on the base: {one.failure}" for one in facts.checks]
+def _ask_check(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
+    options = [SetupOption(shlex.join(item.command), item.summary) for item in facts.checks if item.passed]
+    options.append(SetupOption(NONE, "no check: nobody but an agent says that work is right"))
+    failed = [f"`{shlex.join(item.command)}` does not pass on the base: {item.failure}" for item in facts.checks]
     failed = failed if len(options) == 1 else []
     text = "\n".join([*failed, "Which command checks work?"])
-    return _choose("check", text, options, options[0].value, given, "or another command")
+    return _choose("check", text, options, options[0].value, replies, "or another command")
 
 
-def _describe_check(check: CheckFact) -> str:
-    needs = f"; with `verification`: {', '.join(check.verification)}" if check.verification else ""
-    return f"{shlex.join(check.command)}: {check.seconds:.0f} s on the base, passes{needs}"
-
-
-def _ask_landing(facts: ProjectFacts, given: Answers) -> Question:
-    options = [Option("merge", f"merged into {facts.branch} here, once you said yes")]
+def _ask_landing(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
+    options = [SetupOption("merge", f"merged into {facts.branch} here, once you said yes")]
     forge = facts.forge
     if forge is not None:
         variable, rights = forge.token
         token = "" if forge.login else f" (needs a token in {variable}, with {rights})"
-        options.append(Option("pull_request", f"as a pull request of {forge.repository}{token}"))
-    by_request = given.get("source") == "github" and forge is not None and forge.login
-    return _choose("landing", "How does work land?", options, "pull_request" if by_request else "merge", given)
+        options.append(SetupOption("pull_request", f"as a pull request of {forge.repository}{token}"))
+    by_request = replies.get("source") == "github" and forge is not None and forge.login
+    return _choose("landing", "How does work land?", options, "pull_request" if by_request else "merge", replies)
 
 
-def _ask_budget(facts: ProjectFacts, given: Answers) -> Question:
-    options = [Option(BUDGET, f"{BUDGET} dollars a day"), Option(NONE, "no limit")]
-    return _choose("budget", "What may a day cost?", options, BUDGET, given, "or another number")
+def _ask_budget(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
+    options = [
+        SetupOption(BUDGET, f"{BUDGET} dollars a day"),
+        SetupOption(NONE, "no limit"),
+    ]
+    return _choose("budget", "What may a day cost?", options, BUDGET, replies, "or another number")
 
 
 _QUESTIONS = {
@@ -132,7 +129,7 @@ _QUESTIONS = {
 # --- what the answers mean ----------------------------------------------------------------------------------------
 
 
-def validate(question: Question, value: str) -> str:
+def validate(question: SetupQuestion, value: str) -> str:
     """Return an answer as it is kept: an option's value, by its number too, or what `hint` allows.
 
     Raises:
@@ -155,34 +152,23 @@ def validate(question: Question, value: str) -> str:
     raise UsageError(f"{value or 'nothing'}: expected a number from 1 to {len(values)}{', ' + question.hint}")
 
 
-def answers_of(facts: ProjectFacts, given: Answers) -> SetupAnswers:
+def answers_of(facts: ProjectFacts, replies: Answers) -> SetupAnswers:
     """Return what the files are made of; each key of `given` was answered."""
     agents = {agent.name: agent.chosen for agent in facts.agents}
-    maker, _, judge = given["agents"].partition("/")
-    source: Source = next(one for one in get_args(Source) if one == given["source"])
-    landing: Landing = next(one for one in get_args(Landing) if one == given["landing"])
-    check = next((one for one in facts.checks if one.passed and shlex.join(one.command) == given["check"]), None)
+    maker, _, judge = replies["agents"].partition("/")
+    source: Source = next(item for item in get_args(Source) if item == replies["source"])
+    landing: Landing = next(item for item in get_args(Landing) if item == replies["landing"])
+    check = next((item for item in facts.checks if item.passed and shlex.join(item.command) == replies["check"]), None)
     forge = facts.forge
     return SetupAnswers(
         source,
         agents[maker],
         agents[judge],
-        None if check is None else _chosen_check(check),
+        None if check is None else check.chosen,
         landing,
-        None if given["budget"] == NONE else float(given["budget"]),
-        forge=None if forge is None else _chosen_forge(forge),
+        None if replies["budget"] == NONE else float(replies["budget"]),
+        forge=None if forge is None else forge.chosen,
     )
-
-
-def _chosen_forge(forge: ForgeFact) -> ChosenForge:
-    """The forge as the files name it: gh knows its address itself."""
-    by_gh = forge.login == "gh" and not forge.url
-    return ChosenForge("gh" if by_gh else forge.type, forge.repository, forge.url)
-
-
-def _chosen_check(check: CheckFact) -> ChosenCheck:
-    why = f"{check.seconds:.0f} s on the base; {check.rule}" if check.rule else f"{check.seconds:.0f} s on the base"
-    return ChosenCheck(check.command, check.verification, why)
 
 
 def changed_files(facts: ProjectFacts, answers: SetupAnswers) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -190,12 +176,14 @@ def changed_files(facts: ProjectFacts, answers: SetupAnswers) -> tuple[dict[str,
 
     A file that means the same already is not among them.
     """
-    there = {name: plain(text) for name, text in facts.files.items()}
-    changed = {name: text for name, text in files_of(answers).items() if plain(text) != there.get(name)}
-    before = written_answers(facts.files)
+    existing = {name: plain(text) for name, text in facts.files.items()}
+    changed = {name: text for name, text in files_of(answers).items() if plain(text) != existing.get(name)}
+    previous = written_answers(facts.files)
     try:
-        made = files_of(answers_of(facts, before)) if {*KEYS} <= {*before} else {}
+        rebuilt = files_of(answers_of(facts, previous)) if {*KEYS} <= {*previous} else {}
     except (KeyError, StopIteration, ValueError):  # they name what is not here any more
-        made = dict[str, str]()
-    own = {name for name, text in made.items() if HEAD in facts.files.get(name, "") and plain(text) == there[name]}
-    return changed, tuple(name for name in changed if name in there and name not in own)
+        rebuilt = dict[str, str]()
+    unedited = {
+        name for name, text in rebuilt.items() if HEAD in facts.files.get(name, "") and plain(text) == existing[name]
+    }
+    return changed, tuple(name for name in changed if name in existing and name not in unedited)

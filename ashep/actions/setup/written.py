@@ -19,18 +19,18 @@ def written_answers(files: Mapping[str, str]) -> dict[Key, str]:
     config, policies, agents = (plain(files.get(f"{name}.yaml", "")) for name in ("config", "policies", "agents"))
     if not config and not agents:
         return {}
-    found: dict[Key, str] = {"source": "stories" if _at(config, "bmad", "enabled") is True else "bd"}
-    if _at(config, "sources", "github"):
-        found["source"] = "github"
-    found["landing"] = str(_at(config, "landing", "mode") or "merge")
-    cost = _at(config, "budgets", "day", "cost")
-    found["budget"] = NONE if cost is None else f"{cost:g}"
-    kinds = [str(_at(entry, "runner", "type") or OPENCODE) for entry in _list(_at(agents, "agents"))]
+    replies: dict[Key, str] = {"source": "stories" if _value_at(config, "bmad", "enabled") is True else "bd"}
+    if _value_at(config, "sources", "github"):
+        replies["source"] = "github"
+    replies["landing"] = str(_value_at(config, "landing", "mode") or "merge")
+    cost = _value_at(config, "budgets", "day", "cost")
+    replies["budget"] = NONE if cost is None else f"{cost:g}"
+    kinds = [str(_value_at(entry, "runner", "type") or OPENCODE) for entry in _list(_value_at(agents, "agents"))]
     if kinds:
-        found["agents"] = f"{kinds[0]}/{kinds[-1]}"
+        replies["agents"] = f"{kinds[0]}/{kinds[-1]}"
     command = next(_commands(policies), None)
-    found["check"] = shlex.join(map(str, _list(command))) or NONE
-    return found
+    replies["check"] = shlex.join(map(str, _list(command))) or NONE
+    return replies
 
 
 def plain(text: str) -> Any:
@@ -41,18 +41,18 @@ def plain(text: str) -> Any:
         return {}
 
 
-def _at(value: Any, *path: str) -> Any:
+def _value_at(value: Any, *path: str) -> Any:
     for key in path:
         value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
     return value
 
 
 def _commands(policies: Any) -> Iterator[Any]:
-    named = _at(policies, "policies")
-    for policy in cast("dict[str, Any]", named).values() if isinstance(named, dict) else ():
-        for phase in _list(_at(policy, "phases")):
-            for check in _list(_at(phase, "checks")):
-                yield _at(check, "verify", "command")
+    policies_by_name = _value_at(policies, "policies")
+    for policy in cast("dict[str, Any]", policies_by_name).values() if isinstance(policies_by_name, dict) else ():
+        for phase in _list(_value_at(policy, "phases")):
+            for check in _list(_value_at(phase, "checks")):
+                yield _value_at(check, "verify", "command")
 
 
 def _list(value: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 import typer
@@ -15,7 +15,7 @@ import typer
 from ashep.actions.setup.checks import CheckFact, try_check
 from ashep.actions.setup.database import create_issue, list_waiting, make_database
 from ashep.actions.setup.facts import ProjectFacts, find_facts
-from ashep.actions.setup.questions import Question, answers_of, changed_files, question, validate
+from ashep.actions.setup.questions import SetupQuestion, answers_of, changed_files, question, validate
 from ashep.actions.setup.written import KEYS, NONE, Key, written_answers
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example
@@ -46,13 +46,14 @@ def setup(
     facts = anyio.run(find_facts, project, os.environ, output.note if as_json or yes else output.say)
     if not as_json:
         _say_facts(facts)
-    facts, given = _answer(project, facts, asks=asks)
-    answers = answers_of(facts, given)
+    facts, replies = _answer(project, facts, asks=asks)
+    answers = answers_of(facts, replies)
     files, edited = changed_files(facts, answers)
     if edited and not (asks and _may_replace(facts, files, edited)):
         files = {name: text for name, text in files.items() if name not in edited}
     if as_json:
-        output.data({"facts": _dump_facts(facts), "answers": given, "files": files, "kept": edited, "written": yes})
+        dump = {key: value for key, value in asdict(facts).items() if key != "files"}
+        output.data({"facts": dump, "answers": replies, "files": files, "kept": edited, "written": yes})
     else:
         _show(facts, files, edited)
     if as_json and not yes:
@@ -90,42 +91,42 @@ def _say_facts(facts: ProjectFacts) -> None:
     output.say(f"issues   {facts.bd or 'bd is not here yet: it will be built, which takes minutes'}")
     if facts.dirty:
         output.say(f"note     {facts.dirty} changed files are not committed: work lands once they are")
-    output.say_lines(f"left     {other}" for other in facts.others)
+    output.say_lines(f"left     {line}" for line in facts.leftovers)
 
 
 def _answer(project: Path, facts: ProjectFacts, *, asks: bool) -> tuple[ProjectFacts, dict[Key, str]]:
     """Ask what there is to choose, or take each default; a command that is typed is tried first."""
-    given, number = written_answers(facts.files), 0
+    replies, number = written_answers(facts.files), 0
     for key in KEYS:
-        asked = question(key, facts, given)
-        given[key] = asked.default
-        number += asked.is_open
-        while asks and asked.is_open:
-            given[key] = _prompt(asked, number)
-            if key != "check" or given[key] in (NONE, *_passed(facts)):
+        prompt = question(key, facts, replies)
+        replies[key] = prompt.default
+        number += prompt.is_open
+        while asks and prompt.is_open:
+            replies[key] = _prompt(prompt, number)
+            if key != "check" or replies[key] in (NONE, *_list_passing(facts)):
                 break
-            facts = _try(project, facts, given[key])
-            if given[key] in _passed(facts):
+            facts = _try(project, facts, replies[key])
+            if replies[key] in _list_passing(facts):
                 break
-            given[key] = asked.default
-            asked = question(key, facts, given)
-    return facts, given
+            replies[key] = prompt.default
+            prompt = question(key, facts, replies)
+    return facts, replies
 
 
-def _passed(facts: ProjectFacts) -> tuple[str, ...]:
+def _list_passing(facts: ProjectFacts) -> tuple[str, ...]:
     return tuple(option.value for option in question("check", facts, {}).options)
 
 
-def _prompt(asked: Question, number: int) -> str:
+def _prompt(prompt: SetupQuestion, number: int) -> str:
     output.say()
-    output.say_painted((f"{number}. {asked.text}", "bold"))
-    for place, option in enumerate(asked.options, 1):
+    output.say_painted((f"{number}. {prompt.text}", "bold"))
+    for place, option in enumerate(prompt.options, 1):
         output.say(f"   {place}  {option.label}")
-    default = next(place for place, option in enumerate(asked.options, 1) if option.value == asked.default)
-    text = f"   number{f', {asked.hint}' if asked.hint else ''}"
+    default = next(place for place, option in enumerate(prompt.options, 1) if option.value == prompt.default)
+    text = f"   number{f', {prompt.hint}' if prompt.hint else ''}"
     while True:
         try:
-            return validate(asked, typer.prompt(text, default=str(default)))
+            return validate(prompt, typer.prompt(text, default=str(default)))
         except UsageError as error:
             output.say(f"   {error}")
 
@@ -144,14 +145,15 @@ def _may_replace(facts: ProjectFacts, files: Mapping[str, str], edited: tuple[st
     output.say()
     for name in edited:
         output.say(_difference(name, facts.files[name], files[name]))
-    return typer.confirm(f"{', '.join(edited)}: changed by hand. Replace it?", default=False)
+    names = ", ".join(edited)
+    return typer.confirm(f"{names}: changed by hand. Replace it?", default=False)
 
 
 # --- what is written ----------------------------------------------------------------------------------------------
 
 
-def _difference(name: str, before: str, after: str) -> str:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="")
+def _difference(name: str, old: str, new: str) -> str:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, lineterm="")
     return "\n".join(lines)
 
 
@@ -183,10 +185,6 @@ def _prepare(project: Path, facts: ProjectFacts, files: Mapping[str, str]) -> Pa
         anyio.run(make_database, project, bd)
         output.note("made a database of issues in .beads, which git does not see")
     return bd
-
-
-def _dump_facts(facts: ProjectFacts) -> dict[str, Any]:
-    return {key: value for key, value in asdict(facts).items() if key != "files"}
 
 
 # --- the first issue ----------------------------------------------------------------------------------------------
@@ -222,11 +220,10 @@ def _choose_issue(project: Path, bd: Path, *, is_labelled: bool) -> str | None:
         return None
     if waiting:
         first, many = waiting[0], len(waiting) != 1
-        how = f"{'carry' if many else 'carries'} the label" if is_labelled else f"{'are' if many else 'is'} ready"
-        asked = (
-            f"{output.counted(len(waiting), 'issue')} {how}. Work on {first.name} now ({output.one_line(first.title)})?"
-        )
-        return first.id if typer.confirm(asked, default=True) else None
+        state = f"{'carry' if many else 'carries'} the label" if is_labelled else f"{'are' if many else 'is'} ready"
+        title = output.one_line(first.title)
+        prompt = f"{output.counted(len(waiting), 'issue')} {state}. Work on {first.name} now ({title})?"
+        return first.id if typer.confirm(prompt, default=True) else None
     if is_labelled:
         output.say("no issue carries the label `ashep` yet: set it on one at GitHub")
         return None

@@ -38,7 +38,7 @@ YES, DIFF, LATER = ("y", "yes"), ("d", "diff"), ("l", "later", "")
 def work_on(project: Path, issue: str) -> json_types.IssueJson | None:
     """Work on an issue and ask its questions here, until it is done, or waits for something else, or a person leaves.
 
-    Returns where it stands then; None where nothing is known of it.
+    Returns its status then; None where nothing is known of it.
     """
     from ashep import app as daemon
 
@@ -46,8 +46,8 @@ def work_on(project: Path, issue: str) -> json_types.IssueJson | None:
     while True:
         with _signs_of_life(state, issue) as say:
             daemon.work(project, daemon.WorkOptions((issue,), until_idle=True, idle_grace=_GRACE), say)
-        with picture(state) as seen:
-            standing = status.read_issue(seen.database, issue)
+        with picture(state) as model:
+            standing = status.read_issue(model.database, issue)
         if standing is None or standing["state"] != "person" or not _ask(project, standing):
             return standing
 
@@ -61,25 +61,26 @@ def _signs_of_life(state: Path, issue: str) -> Generator[Any]:
     if not output.colours():
         yield progress
         return
-    console, over = Console(highlight=False), threading.Event()
+    console, ended = Console(highlight=False), threading.Event()
     with console.status("beginning", refresh_per_second=2) as line:
-        thread = threading.Thread(target=_watch, args=(state, issue, line, over), daemon=True)
+        thread = threading.Thread(target=_watch, args=(state, issue, line, ended), daemon=True)
         thread.start()
         try:
-            yield partial(_print_above, console)
+            yield partial(print_above, console)
         finally:
-            over.set()
+            ended.set()
             thread.join(_EVERY)
 
 
-def _print_above(console: Console, text: str) -> None:
+def print_above(console: Console, text: str) -> None:
+    """Print a line with the time, above the one that is written over."""
     console.print(f"{current_time().astimezone():%H:%M:%S} {output.one_line(text)}", markup=False)
 
 
-def _watch(state: Path, issue: str, line: Status, over: threading.Event) -> None:
+def _watch(state: Path, issue: str, line: Status, ended: threading.Event) -> None:
     from ashep.adapters.system.control_socket import ask
 
-    while not over.wait(_EVERY):
+    while not ended.wait(_EVERY):
         with suppress(AshepError, OSError, sqlite3.Error):  # it begins, or ends
             signs: dict[str, Any] = ask(state, {"do": "watch"}).get("signs", {})
             with closing(open_read_only(state)) as database:
@@ -120,16 +121,16 @@ def _ask(project: Path, standing: json_types.IssueJson) -> bool:
         output.say(f"  checks: {proof}")
     output.say(_diff(project, issue, "--stat=100"))
     while True:
-        said = typer.prompt(
+        reply = typer.prompt(
             "y: yes, d: the diff, l: later, or say what to change", default="", show_default=False
         ).strip()
-        if said.lower() in DIFF:
+        if reply.lower() in DIFF:
             output.say(_diff(project, issue, "--patch"))
             continue
-        if said.lower() in LATER:
+        if reply.lower() in LATER:
             return False
-        approved = said.lower() in YES
-        comment = None if approved else said
+        approved = reply.lower() in YES
+        comment = None if approved else reply
         return _write(
             project, partial(answers.answer, issue=issue, approved=approved, comment=comment, at=current_time())
         )

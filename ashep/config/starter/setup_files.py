@@ -40,7 +40,7 @@ class ChosenCheck:
     command: tuple[str, ...]
     verification: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The keys of `verification` in config.yaml without which it does not pass."""
-    why: str = ""
+    note: str = ""
     """For the comment next to it, such as `14 s on the base`."""
 
 
@@ -72,7 +72,7 @@ def files_of(answers: SetupAnswers) -> dict[str, str]:
     """Return the text of each of the three files, by its name."""
     return {
         "config.yaml": _join("config", _config(answers)),
-        "policies.yaml": _join("policies", _policies(answers)),
+        "policies.yaml": _join("policies", _stories(answers) if answers.source == "stories" else _standard(answers)),
         "agents.yaml": _join("agents", _agents(answers)),
     }
 
@@ -121,7 +121,9 @@ def _runners(answers: SetupAnswers) -> Iterator[str]:
             yield f"  {agent.name}: {{type: acp, command: {_words(agent.command)}}}"
     read = [path for agent in agents for path in agent.read]
     write = [path for agent in agents for path in agent.write]
-    paths = [f"{key}: {_words(found)}" for key, found in (("read", read), ("write", write)) if found]
+    paths = [
+        f"{key}: {_words(paths_of_key)}" for key, paths_of_key in (("read", read), ("write", write)) if paths_of_key
+    ]
     if paths:
         yield f"agents: {{paths: {{{', '.join(paths)}}}}}"
 
@@ -148,15 +150,11 @@ def _needs(check: ChosenCheck | None) -> Iterator[str]:
 # --- policies.yaml ------------------------------------------------------------------------------------------------
 
 
-def _policies(answers: SetupAnswers) -> Iterator[str]:
-    yield ""
-    yield from _stories(answers) if answers.source == "stories" else _standard(answers)
-
-
 def _standard(answers: SetupAnswers) -> Iterator[str]:
+    yield ""
     by_people = answers.landing == "pull_request"
-    after = "the pull request asks you" if by_people else "you are asked"
-    yield f"# An agent implements, another reviews, {after}. `ashep policy graph` draws it."
+    question = "the pull request asks you" if by_people else "you are asked"
+    yield f"# An agent implements, another reviews, {question}. `ashep policy graph` draws it."
     yield "policies:"
     yield "  standard:"
     yield "    extends: preset:standard"
@@ -175,6 +173,7 @@ def _standard(answers: SetupAnswers) -> Iterator[str]:
 
 
 def _stories(answers: SetupAnswers) -> Iterator[str]:
+    yield ""
     yield "# The rounds of a story, as `ashep policy graph` draws them: docs/guides/presets.md"
     yield "policies:"
     yield "  bmad-story:"
@@ -186,8 +185,8 @@ def _stories(answers: SetupAnswers) -> Iterator[str]:
 
 
 def _checks(check: ChosenCheck) -> Iterator[str]:
-    why = f"  # {check.why}" if check.why else ""
-    yield f"        checks:{why}"
+    note = f"  # {check.note}" if check.note else ""
+    yield f"        checks:{note}"
     yield "          - id: tests"
     yield "            description: the project's tests pass"
     yield "            type: test_pass"

@@ -103,9 +103,9 @@ def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
 def _bottlenecks(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
     """Phases that one agent alone can take, where others have more, then those with several, all of one provider."""
     of_agent, of_provider = dict[str, list[str]](), dict[str, list[str]]()
-    able = [(phase, name, [one for one in agents.agents if can(one, phase, seen)]) for phase, name in _phases(policies)]
-    several = any(len(takers) > 1 for _, _, takers in able)
-    for _, name, takers in able:
+    able = [(name, [agent for agent in agents.agents if can(agent, phase, seen)]) for phase, name in _phases(policies)]
+    several = any(len(takers) > 1 for _, takers in able)
+    for name, takers in able:
         models = [model_of(agent, seen) for agent in takers]
         providers = {f"the provider {model.provider}" if model else "the server's default provider" for model in models}
         if len(takers) == 1 and several:
