@@ -182,7 +182,7 @@ ONE_LINE = [
     ("timeout:\t5m", ": a tab stands where only spaces may; indent with spaces"),
     ("tags: [a", ".tags: not valid YAML: while parsing a flow sequence: expected ',' or ']', but got '<stream end>'"),
     ("capabilities: [fly]", ".capabilities: no agent in agents.yaml has the capability fly; expected one of "
-     "implement, code, debug, test, doc, plan, analyze, review, arbitrate, extract"),
+     "implement, code, debug, test, doc, review, arbitrate, plan, analyze, extract"),
     ("tags: []\n        capabilities: [reveiw]",
      ".capabilities: no agent in agents.yaml has the capability reveiw; did you mean review?"),
     ("takeover: {action: stop}", ".takeover.action: expected pause, review or resume, found 'stop'"),
@@ -239,7 +239,7 @@ def test_words_stay_words(folder: Path) -> None:
     )
     assert said(folder, text) == [
         "policies.yaml:4: policies.p.phases[1]: no agent in agents.yaml has the capability off; expected one of "
-        "implement, code, debug, test, doc, plan, analyze, review, arbitrate, extract"
+        "implement, code, debug, test, doc, review, arbitrate, plan, analyze, extract"
     ]
 
 
@@ -449,20 +449,20 @@ def test_a_person_covers_a_phase(folder: Path) -> None:
 
 
 AGENTS = [
-    ("id: builder", "{id: builder, capabilities: [x]}", "duplicate-agent", "agents[5].id", "error"),
-    ("provider", "{id: a, capabilities: [x], runner: {provider: y}}", "half-a-model", "agents[5].runner.provider",
+    ("id: builder", "{id: builder, capabilities: [x]}", "duplicate-agent", "agents[4].id", "error"),
+    ("provider", "{id: a, capabilities: [x], runner: {provider: y}}", "half-a-model", "agents[4].runner.provider",
      "error"),
-    ("model", "{id: a, capabilities: [x], runner: {model: y}}", "half-a-model", "agents[5].runner.model", "error"),
-    ("type", "{id: a, capabilities: [x], runner: {type: openkode}}", "unknown-runner", "agents[5].runner.type",
+    ("model", "{id: a, capabilities: [x], runner: {model: y}}", "half-a-model", "agents[4].runner.model", "error"),
+    ("type", "{id: a, capabilities: [x], runner: {type: openkode}}", "unknown-runner", "agents[4].runner.type",
      "error"),
-    ("person", "{id: a, capabilities: [x], is_human: true, runner: {}}", "pointless-key", "agents[5].runner",
+    ("person", "{id: a, capabilities: [x], is_human: true, runner: {}}", "pointless-key", "agents[4].runner",
      "warning"),
-    ("idle", "{id: a, capabilities: [x], is_human: true, max_runs: 2}", "pointless-key", "agents[5].max_runs",
+    ("idle", "{id: a, capabilities: [x], is_human: true, max_runs: 2}", "pointless-key", "agents[4].max_runs",
      "warning"),
-    ("nowhere", "{id: a, capabilities: [x], read_write: write, sandbox: bwrap}", "no-place", "agents[5].sandbox",
+    ("nowhere", "{id: a, capabilities: [x], read_write: write, sandbox: bwrap}", "no-place", "agents[4].sandbox",
      "error"),
-    ("reader", "{id: a, capabilities: [x], sandbox: none}", "pointless-key", "agents[5].sandbox", "warning"),
-    ("a person's", "{id: a, capabilities: [x], is_human: true, sandbox: none}", "pointless-key", "agents[5].sandbox",
+    ("reader", "{id: a, capabilities: [x], sandbox: none}", "pointless-key", "agents[4].sandbox", "warning"),
+    ("a person's", "{id: a, capabilities: [x], is_human: true, sandbox: none}", "pointless-key", "agents[4].sandbox",
      "warning"),
 ]  # fmt: skip
 
@@ -496,7 +496,7 @@ def test_where_approvals_are_signed_no_agent_runs_as_the_person(folder: Path) ->
     (folder / "config.yaml").write_text(f"version: 1\n{SIGNED}{SIGNING}\n")
     assert examine(folder).findings == []
     problems = findings(folder, starter("agents.yaml") + entry, "agents.yaml")
-    assert [(problem.code, problem.key) for problem in problems] == [("unsafe-signing", "agents[5].sandbox")]
+    assert [(problem.code, problem.key) for problem in problems] == [("unsafe-signing", "agents[4].sandbox")]
 
 
 @pytest.mark.parametrize("sandbox", ["bwrap", "none"])
@@ -527,7 +527,7 @@ def test_whose_instructions_nobody_knows_judges_nothing(folder: Path, runner: st
     (folder / "agents.yaml").write_text(starter("agents.yaml") + entry)
     text = f"version: 1\n{SANDBOXED}\nrunners: {{other: {runner}}}\n{more}\n"
     told = [(one.code, str(one.key), one.severity) for one in findings(folder, text, "config.yaml")]
-    assert told == ([] if known else [("cannot-judge", "agents[5].runner.type", "error")])
+    assert told == ([] if known else [("cannot-judge", "agents[4].runner.type", "error")])
     makes = entry.replace("[review]", "[implement], read_write: write")
     (folder / "agents.yaml").write_text(starter("agents.yaml") + makes)
     assert [one.code for one in findings(folder, text, "config.yaml")] == []

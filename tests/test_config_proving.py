@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ashep.config import examine, load, write_starter
+from ashep.config import examine, load, settings_in, write_starter
 from ashep.config.findings import FindingFactory
 from ashep.config.policy_checks import warnings
+from ashep.config.presets import PRESETS
 from ashep.core.policy.policies import Verify
 
 PHASE = """\
@@ -161,3 +162,25 @@ def test_who_has_set_the_shared_work_tree_is_told_that_nothing_is_looked_into(fo
         (folder / "config.yaml").write_text(f"version: 1\nworker: {{{shared}}}\n")
         keys = ("verify", "when_flags")
         assert told() == [("shared-work-tree", "warning", f"policies.p.phases[0].{key}") for key in keys]
+
+
+def test_agents_of_claude_bring_their_runner(tmp_path: Path) -> None:
+    folder = tmp_path / ".agent-shepherd"
+    write_starter(folder)
+    agents = (folder / "agents.yaml").read_text()
+    (folder / "agents.yaml").write_text(f"{agents}  - {{id: c, capabilities: [x], runner: {{type: claude}}}}\n")
+    assert [*load(folder).settings.runners.extra] == ["claude"]
+    assert [*settings_in(folder).runners.extra] == ["claude"]
+    (folder / "config.yaml").write_text("version: 1\nrunners: {claude: {max_runs: 2}}\n")
+    assert load(folder).settings.runners.max_runs("claude") == 2
+    (folder / "agents.yaml").write_text(agents)
+    (folder / "config.yaml").unlink()
+    assert [*load(folder).settings.runners.extra] == []
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_files_that_init_writes_bring_no_warning(tmp_path: Path, preset: str) -> None:
+    write_starter(tmp_path / ".agent-shepherd", preset)
+    loaded = load(tmp_path / ".agent-shepherd")
+    places = FindingFactory(loaded.sources)
+    assert [*loaded.warnings, *warnings(loaded.policies, loaded.agents, loaded.settings, places)] == []

@@ -609,6 +609,6 @@ def test_a_daemon_does_not_begin_with_a_class_that_does_not_fit(project: Path) -
         assert done.err.count("\n") == 1
     assert not (project / ".agent-shepherd" / "state").exists()
     assert ashep("sync-agents", cwd=project).err == (
-        "ashep: only OpenCode and Claude Code are asked, and the agents of this project are of mine: "
+        "ashep: agents of a class of your own are not asked, and the agents of this project are of mine: "
         "write them by hand\n"
     )

@@ -199,3 +199,44 @@ def test_sync_agents_lists_the_agents_of_claude_code_and_asks_no_server_that_nob
     capsys.readouterr()
     assert main(["-C", str(project), "sync-agents"]) == 0
     assert capsys.readouterr() == ("agents.yaml names everything that the server has\n", ""), "nobody is of OpenCode"
+
+
+async def test_sync_agents_lists_the_models_of_an_agent_over_acp_alone(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORE", str(tmp_path))
+    settings = await to_thread.run_sync(
+        lambda: configured(project, it={"type": "acp", "command": SCRIPTED, "environment": ["STORE"]})
+    )
+    catalog = await doctor.all_offers(project, settings)
+    assert (catalog.agents, catalog.models, [*catalog.beside]) == ((), (), ["it"])
+    assert catalog.beside["it"]
+
+
+async def test_a_runner_that_nobody_is_of_and_that_is_away_hinders_no_sync(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORE", str(tmp_path))
+    folder = project / ".agent-shepherd"
+    await to_thread.run_sync(
+        lambda: configured(project, it={"type": "acp", "command": SCRIPTED, "environment": ["STORE"]})
+    )
+    runners = {
+        "it": {"type": "acp", "command": SCRIPTED, "environment": ["STORE"]},
+        "away": {"type": "acp", "command": ["/none"]},
+    }
+    (folder / "config.yaml").write_text(json.dumps({"version": 1, "runners": runners}))
+    told = list[str]()
+    catalog = await doctor.all_offers(project, await to_thread.run_sync(doctor.settings_of, project), told.append)
+    assert [*catalog.beside] == ["it"]
+    assert any(line.startswith("away: ") for line in told), told
+
+
+async def test_agents_on_path_are_named_and_none_of_them_is_needed(project: Path) -> None:
+    for name in ("claude", "codex", "gemini"):
+        program(project, name, GOOD)
+    await to_thread.run_sync(lambda: configured(project, claude={}, g={"type": "acp", "command": ["gemini", "--acp"]}))
+    lines = await doctor.checks(project, os.environ)
+    here = [(line.level, line.check) for line in lines if "is here, too" in line.what]
+    assert ("ok", "codex") in here
+    assert not {("ok", "claude"), ("ok", "gemini")} & {*here}

@@ -68,7 +68,7 @@ def test_the_starter_file_gets_what_is_new() -> None:
     priority: -10
 """
     assert result.text == f"{before}{entries}\n  # A person:{after}{BLOCK}"
-    assert agents(result.text)[:5] == agents(text)
+    assert agents(result.text)[:4] == agents(text)
 
 
 def test_the_diff_is_what_changed() -> None:

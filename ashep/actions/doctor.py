@@ -3,7 +3,7 @@
 import os
 import platform
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ashep.actions.doctor_sources import issue_sources
 from ashep.actions.runner_wait import Say, silent
 from ashep.actions.runners.base import Examination, ServerCatalog, read_file, runners_used
 from ashep.actions.runners.kinds import kind_of
+from ashep.actions.setup.known_agents import find_agents
 from ashep.actions.verify import verify_base
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.user_work_tree import GitTree
@@ -25,7 +26,7 @@ from ashep.adapters.system.folders import walk
 from ashep.adapters.system.tool_sources import how_to_get
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import examine, settled
-from ashep.core.policy.runner_kinds import OPENCODE
+from ashep.core.policy.runner_kinds import ACP, OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, ConfigError, TrackerMissing, UsageError
 from ashep.factories import FOLDER, NamedRunner, check_path, tracker_of
@@ -79,8 +80,21 @@ async def checks(
     rest = [*found["git"], *found["repository"], *found["trial"], *found["agents"], *found["sandbox"], *found["checks"]]
     rest += [*people(settings), *found["disk"]]
     of_runners = [line for name in names for line in found[f"runner {name}"]]
+    of_runners += await to_thread.run_sync(_list_unused, project, settings, names, environ)
     lines += doctor_git.proxy(environ)
     return [*lines, *found["bd"], *of_runners, *rest]
+
+
+def _list_unused(project: Path, settings: Settings, used: Sequence[str], environ: Mapping[str, str]) -> list[CheckLine]:
+    """Name the agents on PATH that no entry of agents.yaml is of: none of them is needed."""
+    commands = [(settings.runners.extra[name].command or (name,))[0] for name in used if name != OPENCODE]
+    kinds = {settings.runners.kind(name) for name in used} - {ACP}
+    facts = (agent for agent in find_agents(project, environ) if agent.chosen.kind not in kinds)
+    unused = [agent for agent in facts if not {*agent.chosen.command[:1]} & {*commands}]
+    return [
+        CheckLine("ok", agent.name, f"{agent.title} is here, too: {agent.program}; no agent of agents.yaml is of it")
+        for agent in unused
+    ]
 
 
 def settings_of(project: Path) -> Settings:
@@ -90,18 +104,29 @@ def settings_of(project: Path) -> Settings:
 
 
 async def all_offers(project: Path, settings: Settings, say: Say = silent) -> ServerCatalog:
-    """Ask the server, unless no agent is of it, and say what each other runner has that can be asked for it."""
+    """Ask the server, unless no agent is of it, and say what each other runner has that can be asked for it.
+
+    `say` hears of one that no agent is of and that does not answer. Raises `AshepError` where one that is used does
+    not, and where none can be asked.
+    """
     runners, used = settings.runners, await to_thread.run_sync(runners_used, project)
     asked = OPENCODE in used or not runners.extra or OPENCODE in runners.model_fields_set
     kinds = {name: kind_of(settings, name) for name in runners.names if name != OPENCODE or asked}
     asked_for = [(name, kind.offers) for name, kind in kinds.items() if kind.offers]
-    found = [await offers(NamedRunner(project, settings, name), say) for name, offers in asked_for]
-    if not found:
-        names, only = ", ".join(sorted(used)), "only OpenCode and Claude Code are asked"
+    catalogs = list[ServerCatalog]()
+    for name, offers in asked_for:
+        try:
+            catalogs.append(await offers(NamedRunner(project, settings, name), say))
+        except AshepError as error:
+            if name in used:
+                raise
+            say(f"{name}: {error}")
+    if not catalogs:
+        names, only = ", ".join(sorted(used)), "agents of a class of your own are not asked"
         raise UsageError(f"{only}, and the agents of this project are of {names}: write them by hand")
-    agents = tuple(agent for catalog in found for agent in catalog.agents)
-    beside = {name: models for catalog in found for name, models in catalog.beside.items()}
-    return ServerCatalog(agents, found[0].models, found[0].default, beside)
+    agents = tuple(agent for catalog in catalogs for agent in catalog.agents)
+    beside = {name: models for catalog in catalogs for name, models in catalog.beside.items()}
+    return ServerCatalog(agents, catalogs[0].models, catalogs[0].default, beside)
 
 
 # --- the checks ---------------------------------------------------------------------------------------------------

@@ -13,8 +13,10 @@ from ashep.cli import output
 
 COMMANDS = {
     "ashep": {
+        "setup": ("project.setup", "Set a project up: five questions, and a first issue."),
         "init": ("project.init", "Write the files of a new project."),
         "install": ("project.init", "Check that everything needed is there."),
+        "doctor": ("project.init", "The same as install."),
         "get-bd": ("project.get_bd", "Get Beads' bd, where there is none."),
         "sync-agents": ("project.init", "Add the server's agents to agents.yaml."),
         "work": ("running.work", "Work on ready issues."),

@@ -20,7 +20,8 @@ from ashep.config.findings import ConfigErrors, FileName, Finding, FindingFactor
 from ashep.config.yaml_tree import Node, YamlProblem, YamlUnreadable
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.runner_kinds import DECLARED_KINDS, rules_of
+from ashep.core.policy.settings import OtherRunner, Settings
 from ashep.errors import UsageError
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -275,8 +276,10 @@ def settled(settings: Settings, project: Path) -> Settings:
 
     Agents are in a sandbox wherever they can be: where issues may have places, and no server or agent is of a kind that
     cannot be kept apart. The models' own defaults stay `shared` and `none`: a journal's settings without the keys are
-    from a time when nothing else was meant, and so is a `lock_work_tree` that somebody set.
+    from a time when nothing else was meant, and so is a `lock_work_tree` that somebody set. Agents bring a runner that
+    needs no settings.
     """
+    settings = _with_runners(settings, project / ".agent-shepherd" / "agents.yaml")
     worker, agents, opencode = settings.worker, settings.agents, settings.runners.opencode
     open_ = {"workspace", "lock_work_tree"}.isdisjoint(worker.model_fields_set) and has_commit(project)
     able = opencode.ours and opencode.isolation != "shared" and not settings.runners.unsandboxed
@@ -286,6 +289,19 @@ def settled(settings: Settings, project: Path) -> Settings:
     if open_:
         worker = worker.model_copy(update={"workspace": "worktree" if agents.sandbox == "none" else "place"})
     return settings.model_copy(update={"worker": worker, "agents": agents})
+
+
+def _with_runners(settings: Settings, agents: Path) -> Settings:
+    """Add the runners that agents are of by the name of their kind alone: `type: claude` needs no entry."""
+    names = [name for name in DECLARED_KINDS if rules_of(name).command and name not in settings.runners.extra]
+    with suppress(OSError, UnicodeDecodeError, YamlUnreadable):
+        text = agents.read_text(encoding="utf-8")
+        if any(name in text for name in names):
+            entries = yaml_tree.read(text)[0].locate(["agents"]).items
+            types = [entry.locate(["runner", "type"]).value for entry in entries]
+            brought = {name: OtherRunner() for name in names if name in types}
+            return settings.model_copy(update={"runners": settings.runners.model_copy(update=brought)})
+    return settings
 
 
 def has_commit(project: Path) -> bool:

@@ -214,13 +214,18 @@ def warnings(policies: Policies, agents: Agents, settings: Settings, places: Fin
 
 
 def _weak_points(policies: Policies, agents: Agents) -> Iterator[Problem]:
-    """Phases that one agent, or one provider, can stop by being away."""
-    for phase, path in each_phase(policies):
-        able = [] if phase.human else fitting(phase, agents)
+    """Phases that one agent, or one provider, can stop by being away. One agent alone is a warning where another phase
+    has more: who has one for each phase knows it.
+    """
+    fit = [([] if phase.human else fitting(phase, agents), phase, path) for phase, path in each_phase(policies)]
+    several = any(len(able) > 1 for able, _, _ in fit)
+    for able, phase, path in fit:
         place = (*path, "name")
-        if len(able) == 1:
+        if len(able) == 1 and several:
             yield "one-agent", place, f"only {able[0].id} can take {phase.name}: without it, issues wait here"
-        elif len(providers := {agent.runner.provider for agent in able}) == 1 and None not in providers:
+        elif (
+            len(able) > 1 and len(providers := {agent.runner.provider for agent in able}) == 1 and None not in providers
+        ):
             why = f"all agents for {phase.name} are of the provider {providers.pop()}: its outage stops this phase"
             yield "one-provider", place, why
 

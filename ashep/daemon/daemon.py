@@ -63,6 +63,9 @@ from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.ports.workspaces import Workspaces, WorkTree
 from ashep.prompt.templates import Templates
 
+FIRST_LOOK = 60.0
+"""Seconds for a source to show issues that are waited for by name."""
+
 Keep = Callable[[str], Awaitable[str]]
 """Makes a text durable, and gives its hash."""
 
@@ -238,6 +241,9 @@ class RunningDaemon:
                 async with anyio.create_task_group() as waiting:
                     waiting.start_soon(self._until_signal, signals, waiting.cancel_scope, say)
                     if options.until_idle:
+                        if self.shepherd.world.settings.sources.all:  # one may show what nobody knows yet
+                            with anyio.move_on_after(FIRST_LOOK):
+                                await self.shepherd.until(lambda world: world.flows.keys() >= {*options.issues})
                         code, why = await self.until_idle(options.idle_grace, say), "idle"
                         waiting.cancel_scope.cancel()
             stopping()

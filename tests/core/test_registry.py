@@ -95,11 +95,15 @@ def test_what_the_server_does_not_list_is_said() -> None:
 
 
 def test_what_one_agent_alone_can_take_is_told_once_for_the_agent() -> None:
-    weak = list(
-        weaknesses(policies(STANDARD), team(agent("a", "implement"), agent("b", "review", "arbitrate")), seen())
-    )
+    three = (agent("a", "implement"), agent("b", "review", "arbitrate"), agent("c", "review"))
+    weak = [one for one in weaknesses(policies(STANDARD), team(*three), seen()) if one.code == "one-agent"]
     assert [(one.code, one.agent) for one in weak] == [("one-agent", "a"), ("one-agent", "b")]
     assert "standard/implement, quick/implement:" in weak[0].message
+
+
+def test_of_one_agent_for_each_phase_nothing_is_told() -> None:
+    two = (agent("a", "implement"), agent("b", "review", "arbitrate"))
+    assert list(weaknesses(policies(STANDARD), team(*two), seen())) == []
 
 
 def test_what_one_provider_alone_can_take_is_told() -> None:

@@ -7,9 +7,10 @@ import anyio
 from anyio import to_thread
 
 from ashep.actions.doctor_security import CheckLine
-from ashep.actions.runner_wait import call_runner
-from ashep.actions.runners.base import Examination, SessionReference, describe_guarantee
+from ashep.actions.runner_wait import Say, call_runner, silent
+from ashep.actions.runners.base import Examination, ServerCatalog, SessionReference, describe_guarantee
 from ashep.errors import AshepError, RunnerRefused, RunnerUnauthorized
+from ashep.factories import NamedRunner
 from ashep.redaction import Redaction
 
 _EXTRA = "pip install 'ashep[acp]'"
@@ -42,6 +43,20 @@ async def examine(runner: Examination) -> list[CheckLine]:
             await made.aclose()
     lines = [CheckLine("ok", name, f"{' '.join(command)} {version}: {where}")]
     return [*lines, describe_guarantee(name, made.guarantee, runner.settings)]
+
+
+async def offers(runner: NamedRunner, say: Say = silent) -> ServerCatalog:
+    """Start the agent, ask for its models, and end it: it has no other agents by name. Raises `AshepError`."""
+    from ashep.adapters.runners.acp import AcpRunner  # few have one
+
+    agent = await to_thread.run_sync(runner.make)
+    assert isinstance(agent, AcpRunner)
+    try:
+        models = (await call_runner(agent.start, agent.catalog, say)).models
+    finally:
+        with anyio.CancelScope(shield=True):
+            await agent.aclose()
+    return ServerCatalog((), (), None, {runner.name: models})
 
 
 async def tail(reference: SessionReference, limit: int, redaction: Redaction) -> str:

@@ -46,7 +46,7 @@ RUNNER_KINDS: Mapping[str, RunnerKind] = {
     CLAUDE: RunnerKind(
         KINDS[CLAUDE], FACTORIES[CLAUDE], claude.examine, claude.open_command, claude.tail, offers=claude.offers
     ),
-    ACP: RunnerKind(KINDS[ACP], FACTORIES[ACP], acp.examine, base.name_session, acp.tail),
+    ACP: RunnerKind(KINDS[ACP], FACTORIES[ACP], acp.examine, base.name_session, acp.tail, offers=acp.offers),
 }  # fmt: skip
 """By kind; all others are classes of the user's."""
 OWN_KIND = RunnerKind(OWN, make_own, base.examine_own, base.name_session, base.refuse_tail)

@@ -57,6 +57,7 @@ def _checked(project: Path, *, server: bool = False) -> list[CheckLine]:
     return anyio.run(partial(checks, project, os.environ, server=server, say=output.note))
 
 
+@app.command("doctor", epilog=example("ashep doctor", "ashep doctor --security", "ashep doctor --json"))
 @app.command(epilog=example("ashep install", "ashep install --security", "ashep install --json"))
 def install(
     context: typer.Context,
@@ -102,8 +103,8 @@ def sync_agents(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
 ) -> None:
-    """Add the server's agents to agents.yaml, and list its providers and models there in a comment; where `runners` has
-    Claude Code, add the agents that you and the base commit have in .claude/agents, too.
+    """Add the server's agents to agents.yaml, and list its providers and models there in a comment; where agents are of
+    Claude Code, add those that you and the base commit have in .claude/agents, and of one over ACP list the models.
 
     Comments and entries that are there stay as they are. What a new agent can do is guessed
     from its kind, and marked so.

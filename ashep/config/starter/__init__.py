@@ -1,4 +1,4 @@
-"""The commented files that `ashep init` writes, and the writing of them.
+"""The commented files that `ashep init` and `ashep setup` write, and the writing of them.
 
 Never: a default; those are the models', and what is written here says the same.
 """
@@ -37,17 +37,21 @@ def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False
     there = [name for name in FILES if os.path.lexists(folder / name)]
     if there and not force:
         raise UsageError(f"{folder / there[0]}: is there already; nothing was written (--force overwrites it)")
-    ignore = folder / ".gitignore"
     try:
-        before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
-        missing = [line for line in IGNORED if line not in before.splitlines()]
-        start = before + "\n" if before and missing and not before.endswith("\n") else before
-        if (after := start + "".join(f"{line}\n" for line in missing)) != before:
-            texts[ignore] = after
+        texts |= ignored_file(folder)
         write_all(texts)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder}: cannot be written: {error}") from error
     return list(texts)
+
+
+def ignored_file(folder: Path) -> dict[Path, str]:
+    """Return the text of the `.gitignore` where one lacks lines; raises as reading it does."""
+    ignore = folder / ".gitignore"
+    before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
+    missing = [line for line in IGNORED if line not in before.splitlines()]
+    start = before + "\n" if before and missing and not before.endswith("\n") else before
+    return {ignore: start + "".join(f"{line}\n" for line in missing)} if missing else {}
 
 
 def write_all(texts: dict[Path, str]) -> None:

@@ -101,15 +101,16 @@ def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
 
 
 def _bottlenecks(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
-    """Phases that one agent alone can take, then those with several agents, all of one provider."""
+    """Phases that one agent alone can take, where others have more, then those with several, all of one provider."""
     of_agent, of_provider = dict[str, list[str]](), dict[str, list[str]]()
-    for phase, name in _phases(policies):
-        takers = [agent for agent in agents.agents if can(agent, phase, seen)]
+    able = [(name, [agent for agent in agents.agents if can(agent, phase, seen)]) for phase, name in _phases(policies)]
+    several = any(len(takers) > 1 for _, takers in able)
+    for name, takers in able:
         models = [model_of(agent, seen) for agent in takers]
         providers = {f"the provider {model.provider}" if model else "the server's default provider" for model in models}
-        if len(takers) == 1:
+        if len(takers) == 1 and several:
             of_agent.setdefault(takers[0].id, []).append(name)
-        elif len(providers) == 1 and not any(agent.is_human for agent in takers):
+        elif len(takers) > 1 and len(providers) == 1 and not any(agent.is_human for agent in takers):
             of_provider.setdefault(providers.pop(), []).append(name)
     for agent, names in of_agent.items():
         message = (

@@ -1,0 +1,231 @@
+"""`ashep setup`: what is found, five questions at most, the files, and the first issue."""
+
+import difflib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+
+from ashep.actions.setup.checks import CheckFact, try_check
+from ashep.actions.setup.database import create_issue, list_waiting, make_database
+from ashep.actions.setup.facts import ProjectFacts, find_facts
+from ashep.actions.setup.questions import SetupQuestion, answers_of, changed_files, question, validate
+from ashep.actions.setup.written import KEYS, NONE, Key, written_answers
+from ashep.cli import output
+from ashep.cli.commands import Json, app, example
+from ashep.cli.context import FOLDER, find_project
+from ashep.config import put_schemas
+from ashep.config.starter import ignored_file, write_all
+from ashep.core.policy.checks import parse_command
+from ashep.errors import AshepError, UsageError
+from ashep.views import evidence, json_types
+
+
+@app.command(epilog=example("ashep setup", "ashep setup --yes", "ashep setup --json"))
+def setup(
+    context: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: each question has its default.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Set a project up: look at what is there, ask five questions at most, write the files, work on a first issue.
+
+    Nothing is written before the last question is answered. Say it again to change an answer: what you changed in the
+    files by hand stays unless you say otherwise. --json shows what is found and what would be written, and writes
+    nothing; with --yes it does.
+    """
+    project = find_project(context.obj)
+    asks = not (yes or as_json)
+    if asks and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("setup asks at a terminal, and this is none: `ashep setup --yes` takes each default")
+    facts = anyio.run(find_facts, project, os.environ, output.note if as_json or yes else output.say)
+    if not as_json:
+        _say_facts(facts)
+    facts, replies = _answer(project, facts, asks=asks)
+    answers = answers_of(facts, replies)
+    files, edited = changed_files(facts, answers)
+    if edited and not (asks and _may_replace(facts, files, edited)):
+        files = {name: text for name, text in files.items() if name not in edited}
+    if as_json:
+        dump = {key: value for key, value in asdict(facts).items() if key != "files"}
+        output.data({"facts": dump, "answers": replies, "files": files, "kept": edited, "written": yes})
+    else:
+        _show(facts, files, edited)
+    if as_json and not yes:
+        return
+    bd = _prepare(project, facts, files)
+    if asks:
+        _begin(project, bd, is_labelled=answers.source == "github")
+    elif not as_json:
+        output.say_lines(_TONIGHT)
+
+
+_TONIGHT = (
+    f"commit {FOLDER}/, and others have it, too",
+    "next: `ashep work` works until Ctrl-C, all night if you like; `ashep status` and `ashep ui` show how far it is",
+    "      `ashep service install` has systemd keep it at work; `ashep doctor` says what is missing",
+)
+
+
+# --- what is found, and the questions -----------------------------------------------------------------------------
+
+
+def _say_facts(facts: ProjectFacts) -> None:
+    follows = f", which follows {facts.upstream}" if facts.upstream else ", which follows no branch of a remote"
+    output.say(f"base     {facts.branch}{follows}")
+    if forge := facts.forge:
+        login = {"gh": "logged in by gh", "": f"no login: set {forge.token[0]} ({forge.token[1]})"}
+        output.say(f"forge    {forge.repository} at {forge.host}; {login.get(forge.login, f'token in {forge.login}')}")
+    for agent in facts.agents:
+        login = {"yes": "logged in", "no": "not logged in", "unknown": "only a run shows whether it is logged in"}
+        output.say(f"agent    {agent.title}: {agent.program}; {agent.lack or login[agent.login]}")
+    if sum(agent.is_usable for agent in facts.agents) == 1:
+        output.say("         another agent would judge better than a second session of the same; it is optional")
+    boxed = "bubblewrap: agents reach their own work alone"
+    output.say(f"sandbox  {f'{facts.sandbox}: agents run as you' if facts.sandbox else boxed}")
+    output.say(f"issues   {facts.bd or 'bd is not here yet: it will be built, which takes minutes'}")
+    if facts.dirty:
+        output.say(f"note     {facts.dirty} changed files are not committed: work lands once they are")
+    output.say_lines(f"left     {line}" for line in facts.leftovers)
+
+
+def _answer(project: Path, facts: ProjectFacts, *, asks: bool) -> tuple[ProjectFacts, dict[Key, str]]:
+    """Ask what there is to choose, or take each default; a command that is typed is tried first."""
+    replies, number = written_answers(facts.files), 0
+    for key in KEYS:
+        prompt = question(key, facts, replies)
+        replies[key] = prompt.default
+        number += prompt.is_open
+        while asks and prompt.is_open:
+            replies[key] = _prompt(prompt, number)
+            if key != "check" or replies[key] in (NONE, *_list_passing(facts)):
+                break
+            facts = _try(project, facts, replies[key])
+            if replies[key] in _list_passing(facts):
+                break
+            replies[key] = prompt.default
+            prompt = question(key, facts, replies)
+    return facts, replies
+
+
+def _list_passing(facts: ProjectFacts) -> tuple[str, ...]:
+    return tuple(option.value for option in question("check", facts, {}).options)
+
+
+def _prompt(prompt: SetupQuestion, number: int) -> str:
+    output.say()
+    output.say_painted((f"{number}. {prompt.text}", "bold"))
+    for place, option in enumerate(prompt.options, 1):
+        output.say(f"   {place}  {option.label}")
+    default = next(place for place, option in enumerate(prompt.options, 1) if option.value == prompt.default)
+    text = f"   number{f', {prompt.hint}' if prompt.hint else ''}"
+    while True:
+        try:
+            return validate(prompt, typer.prompt(text, default=str(default)))
+        except UsageError as error:
+            output.say(f"   {error}")
+
+
+def _try(project: Path, facts: ProjectFacts, command: str) -> ProjectFacts:
+    words = parse_command(command)
+    assert isinstance(words, tuple)
+    output.say(f"   trying `{command}` on the base")
+    tried = anyio.run(try_check, project, CheckFact(words, ""))  # pyright: ignore[reportUnknownArgumentType] - words of a shell
+    if not tried.passed:
+        output.say(f"   it does not pass there, so that it would say nothing about work: {tried.failure}")
+    return replace(facts, checks=(tried, *facts.checks))
+
+
+def _may_replace(facts: ProjectFacts, files: Mapping[str, str], edited: tuple[str, ...]) -> bool:
+    output.say()
+    for name in edited:
+        output.say(_difference(name, facts.files[name], files[name]))
+    names = ", ".join(edited)
+    return typer.confirm(f"{names}: changed by hand. Replace it?", default=False)
+
+
+# --- what is written ----------------------------------------------------------------------------------------------
+
+
+def _difference(name: str, old: str, new: str) -> str:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, lineterm="")
+    return "\n".join(lines)
+
+
+def _show(facts: ProjectFacts, files: Mapping[str, str], edited: tuple[str, ...]) -> None:
+    for name, text in files.items():
+        output.say()
+        if name in facts.files:
+            output.say(_difference(f"{FOLDER}/{name}", facts.files[name], text))
+        else:
+            output.say_painted((f"{FOLDER}/{name}", "bold"))
+            output.say_lines(f"  {line}" for line in text.rstrip("\n").splitlines())
+    for name in edited:
+        if name not in files:
+            output.say(f"{FOLDER}/{name} stays as you changed it by hand")
+    if not files:
+        output.say("the files say all of that already")
+    output.say()
+
+
+def _prepare(project: Path, facts: ProjectFacts, files: Mapping[str, str]) -> Path:
+    """Write the files, and make what else is missing: bd, and its database."""
+    from ashep.actions.get_bd import get_bd
+
+    folder = project / FOLDER
+    write_all({folder / name: text for name, text in files.items()} | ignored_file(folder))
+    put_schemas(folder)
+    bd = anyio.run(get_bd, output.note)
+    if not facts.has_database:
+        anyio.run(make_database, project, bd)
+        output.note("made a database of issues in .beads, which git does not see")
+    return bd
+
+
+# --- the first issue ----------------------------------------------------------------------------------------------
+
+
+def _begin(project: Path, bd: Path, *, is_labelled: bool) -> None:
+    """Work on the first issue, where a person wants that, and say what to type then."""
+    from ashep.cli.running.first_issue import work_on
+
+    issue = _choose_issue(project, bd, is_labelled=is_labelled)
+    if issue is not None:
+        standing = work_on(project, issue)
+        output.say()
+        _say_end(issue, standing)
+    output.say_lines(_TONIGHT)
+
+
+def _say_end(issue: str, standing: json_types.IssueJson | None) -> None:
+    way = evidence.landing(standing["landing"]) if standing is not None else ""
+    if standing is not None and standing["state"] == "closed":
+        output.say_painted((f"{issue} is done:", "green"), (way or standing["reason"], None))
+    else:
+        reason = standing["reason"] if standing is not None else "nothing was done about it"
+        output.say(f"{issue} is not done yet: {way or reason}. `ashep why {issue}` tells its story")
+
+
+def _choose_issue(project: Path, bd: Path, *, is_labelled: bool) -> str | None:
+    """Return the issue that is worked on now; None: none is."""
+    try:
+        waiting = anyio.run(list_waiting, project)
+    except AshepError as error:
+        output.say(f"no issue can be read: {error}")
+        return None
+    if waiting:
+        first, many = waiting[0], len(waiting) != 1
+        state = f"{'carry' if many else 'carries'} the label" if is_labelled else f"{'are' if many else 'is'} ready"
+        title = output.one_line(first.title)
+        prompt = f"{output.counted(len(waiting), 'issue')} {state}. Work on {first.name} now ({title})?"
+        return first.id if typer.confirm(prompt, default=True) else None
+    if is_labelled:
+        output.say("no issue carries the label `ashep` yet: set it on one at GitHub")
+        return None
+    title = typer.prompt("No issue waits. What should be done first? (Enter: nothing)", default="", show_default=False)
+    return anyio.run(partial(create_issue, project, bd), title.strip()) if title.strip() else None

@@ -1,0 +1,166 @@
+"""One issue from its beginning to its end at a terminal: its progress, its questions, and where its work went."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Generator
+from contextlib import aclosing, closing, contextmanager, suppress
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import typer
+from rich.console import Console
+from rich.status import Status
+
+from ashep.actions import answers
+from ashep.adapters.git.command import Git
+from ashep.cli import output
+from ashep.cli.context import configured, current_time, picture
+from ashep.cli.running.work import progress
+from ashep.config import settings_in
+from ashep.errors import AshepError
+from ashep.factories import tracker_of
+from ashep.store.sqlite_reader import open_read_only
+from ashep.views import evidence, json_types, status
+
+_EVERY = 2.0  # seconds between looks at what runs
+_GRACE = timedelta(minutes=5)
+"""How soon a next attempt must be due to be waited for."""
+_MOST_LINES = 300
+"""Lines of a diff that are shown."""
+
+YES, DIFF, LATER = ("y", "yes"), ("d", "diff"), ("l", "later", "")
+
+
+def work_on(project: Path, issue: str) -> json_types.IssueJson | None:
+    """Work on an issue and ask its questions here, until it is done, or waits for something else, or a person leaves.
+
+    Returns its status then; None where nothing is known of it.
+    """
+    from ashep import app as daemon
+
+    state = configured(project) / "state"
+    while True:
+        with _signs_of_life(state, issue) as say:
+            daemon.work(project, daemon.WorkOptions((issue,), until_idle=True, idle_grace=_GRACE), say)
+        with picture(state) as model:
+            standing = status.read_issue(model.database, issue)
+        if standing is None or standing["state"] != "person" or not _ask(project, standing):
+            return standing
+
+
+# --- what is seen while it works ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _signs_of_life(state: Path, issue: str) -> Generator[Any]:
+    """Show the story line by line, and below it what runs now: agent, time, last sign of life, cost."""
+    if not output.colours():
+        yield progress
+        return
+    console, ended = Console(highlight=False), threading.Event()
+    with console.status("beginning", refresh_per_second=2) as line:
+        thread = threading.Thread(target=_watch, args=(state, issue, line, ended), daemon=True)
+        thread.start()
+        try:
+            yield partial(print_above, console)
+        finally:
+            ended.set()
+            thread.join(_EVERY)
+
+
+def print_above(console: Console, text: str) -> None:
+    """Print a line with the time, above the one that is written over."""
+    console.print(f"{current_time().astimezone():%H:%M:%S} {output.one_line(text)}", markup=False)
+
+
+def _watch(state: Path, issue: str, line: Status, ended: threading.Event) -> None:
+    from ashep.adapters.system.control_socket import ask
+
+    while not ended.wait(_EVERY):
+        with suppress(AshepError, OSError, sqlite3.Error):  # it begins, or ends
+            signs: dict[str, Any] = ask(state, {"do": "watch"}).get("signs", {})
+            with closing(open_read_only(state)) as database:
+                running, standing = status.under_way(database), status.read_issue(database, issue)
+            parts = [_describe_run(run, signs.get(run["run"], {})) for run in running.values()]
+            landing = evidence.landing(standing["landing"]) if standing else ""
+            line.update(output.one_line("; ".join(parts) or landing or (standing["reason"] if standing else "")))
+
+
+def _describe_run(run: json_types.AtWorkJson, sign: dict[str, Any]) -> str:
+    started = run["started_at"] or run["planned_at"]
+    seconds = (current_time() - datetime.fromisoformat(started)).total_seconds() if started else 0
+    parts = [f"{run['run']} with {run['agent']}", f"{seconds // 60:.0f}:{seconds % 60:02.0f}"]
+    if "quiet" in sign:
+        parts.append(f"last sign of life {sign['quiet']:.0f} s ago")
+    parts += [f"runs {sign['tool']}"] if sign.get("tool") else []
+    parts += [f"{run['cost']:.2f} dollars"] if run["cost"] else []
+    return ", ".join(parts)
+
+
+# --- its questions ------------------------------------------------------------------------------------------------
+
+
+def _ask(project: Path, standing: json_types.IssueJson) -> bool:
+    """Ask a person what the issue asks, and write the answer; false: not now."""
+    question, issue = standing["question"], standing["issue"]
+    if question is None:
+        return False
+    output.say()
+    output.say_painted((f"{issue} asks:", "bold"), (question["text"], None))
+    for number, option in enumerate(question["options"], 1):
+        output.say(f"  {number}  {option}")
+    if question["kind"] == "input":
+        words = typer.prompt("Your answer (Enter: later)", default="", show_default=False).strip()
+        leads_back = partial(answers.say, issue=issue, text=words, at=current_time(), leads_back=True)
+        return bool(words) and _write(project, leads_back)
+    if proof := evidence.in_short(standing["verification"]):
+        output.say(f"  checks: {proof}")
+    output.say(_diff(project, issue, "--stat=100"))
+    while True:
+        reply = typer.prompt(
+            "y: yes, d: the diff, l: later, or say what to change", default="", show_default=False
+        ).strip()
+        if reply.lower() in DIFF:
+            output.say(_diff(project, issue, "--patch"))
+            continue
+        if reply.lower() in LATER:
+            return False
+        approved = reply.lower() in YES
+        comment = None if approved else reply
+        return _write(
+            project, partial(answers.answer, issue=issue, approved=approved, comment=comment, at=current_time())
+        )
+
+
+def _write(project: Path, write: Any) -> bool:
+    settings = settings_in(configured(project))
+
+    async def run() -> None:
+        name = await answers.answering(project, settings, os.environ)
+        async with aclosing(tracker_of(project, settings, name)) as tracker:
+            await write(tracker, settings.labels)
+
+    anyio.run(run)
+    return True
+
+
+def _diff(project: Path, issue: str, form: str) -> str:
+    """Return what the issue's branch changes; empty where it has none."""
+
+    async def read() -> bytes:
+        return await Git(project).raw("diff", form, f"HEAD...ashep/{issue}", "--")
+
+    try:
+        lines = anyio.run(read).decode(errors="replace").splitlines()
+    except AshepError:
+        return ""
+    more = (
+        f"\n… {len(lines) - _MOST_LINES} more lines: `git diff HEAD...ashep/{issue}`"
+        if len(lines) > _MOST_LINES
+        else ""
+    )
+    return "\n".join(lines[:_MOST_LINES]) + more

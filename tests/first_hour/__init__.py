@@ -1,0 +1,1 @@
+"""`ashep setup`, from what it finds to the first landed issue."""
