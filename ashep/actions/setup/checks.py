@@ -1,22 +1,19 @@
-"""The command by which a project tests itself, and a trial of it on the base."""
+"""The command by which a project tests itself, as a question of setup has it."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from anyio import to_thread
 
-from ashep.adapters.git.user_work_tree import GitTree
+from ashep.actions import project_checks
+from ashep.actions.project_checks import CheckProposal
 from ashep.config import settled
 from ashep.config.starter.setup_files import ChosenCheck
-from ashep.core.policy.checks import TestPass, TestPassCheck
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError
-from ashep.factories import verifier_of
-from ashep.ports.verifier import Criteria, VerifyRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +29,8 @@ class CheckFact:
     """What it said where it did not pass."""
     verification: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The keys of `verification` in config.yaml without which it does not pass."""
+    proposal: CheckProposal | None = None
+    """How its dependencies come; None: somebody typed it."""
 
     @property
     def summary(self) -> str:
@@ -46,46 +45,32 @@ class CheckFact:
         return ChosenCheck(self.command, self.verification, f"{seconds}; {self.rule}" if self.rule else seconds)
 
 
-_RULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("pyproject.toml", "pytest", ("pytest", "-q")),
-    ("package.json", '"test"', ("npm", "test")),
-    ("Cargo.toml", "[package]", ("cargo", "test")),
-    ("go.mod", "module", ("go", "test", "./...")),
-    ("Makefile", "\ntest:", ("make", "test")),
-)
-
-
 def find_checks(root: Path) -> tuple[CheckFact, ...]:
     """Propose commands by the files of a project, the likeliest first. Blocks."""
-    proposals = list[CheckFact]()
-    for name, word, command in _RULES:
-        file = root / name
-        if file.is_file() and word in file.read_text(encoding="utf-8", errors="replace"):
-            proposals.append(CheckFact(command, f"{name} has {word.strip()}"))
-    return tuple(proposals)
+    return tuple(CheckFact(item.command, item.rule, proposal=item) for item in project_checks.find_checks(root))
 
 
-async def try_check(project: Path, proposal: CheckFact) -> CheckFact:
-    """Run a command on the base as a check is run: on a clean checkout, in its sandbox."""
+async def try_check(project: Path, fact: CheckFact, say: Callable[[str], None]) -> CheckFact:
+    """Run a command on the base as a check is run, and with more only where it fails for want of that."""
     settings = await to_thread.run_sync(settled, Settings(), project)
     worker = settings.worker.model_copy(update={"workspace": "worktree"})  # for places objects would be kept here
     settings = settings.model_copy(update={"worker": worker})
-    head = await GitTree(project).head()
-
-    async def keep(text: str) -> str:
-        return ""
-
-    check = TestPassCheck(
-        id="tests", type="test_pass", description="the tests", verify=TestPass(command=proposal.command)
-    )
-    with TemporaryDirectory(prefix="ashep-setup-") as scratch:
-        try:
-            verifier = verifier_of(project, settings, keep, scratch=Path(scratch))
-            request = VerifyRequest(project, head or "HEAD", head or "HEAD", Criteria(checks=(check,)))
-            (result,) = (await verifier.verify(request)).results
-        except AshepError as error:
-            return replace(proposal, failure=str(error))
-    is_green = result.status == "passed"
+    proposal = fact.proposal
+    if proposal is None:  # one of the table has the way in which its dependencies come
+        proposals = await to_thread.run_sync(project_checks.find_checks, project)
+        fits = (
+            item for item in proposals if fact.command in (item.command, item.install.command if item.install else ())
+        )
+        proposal = next(fits, CheckProposal("typed", fact.command, fact.rule))
+    try:
+        trial = await project_checks.try_check(project, settings, proposal, tell=say)
+    except AshepError as error:
+        return replace(fact, failure=str(error))
     return replace(
-        proposal, passed=is_green, seconds=result.duration_ms / 1000, failure="" if is_green else result.message
+        fact,
+        command=trial.command,
+        passed=trial.passes,
+        seconds=trial.seconds,
+        failure="" if trial.passes else trial.message,
+        verification=trial.verification,
     )

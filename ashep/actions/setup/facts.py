@@ -179,8 +179,7 @@ async def _find_check(project: Path, command: str, say: Say) -> tuple[CheckFact,
     if command != NONE:
         proposals = (CheckFact(tuple(shlex.split(command)), ""), *proposals)
     for proposal in proposals[:_MOST_CHECKS]:
-        say(f"trying `{shlex.join(proposal.command)}` on the base")
-        tried.append(await try_check(project, proposal))
+        tried.append(await try_check(project, proposal, lambda line: say(f"trying on the base: {line}")))
         if tried[-1].passed:
             break
     return tuple(tried)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import typer
@@ -132,10 +132,12 @@ def _prompt(prompt: SetupQuestion, number: int) -> str:
 
 
 def _try(project: Path, facts: ProjectFacts, command: str) -> ProjectFacts:
-    words = parse_command(command)
-    assert isinstance(words, tuple)
-    output.say(f"   trying `{command}` on the base")
-    tried = anyio.run(try_check, project, CheckFact(words, ""))  # pyright: ignore[reportUnknownArgumentType] - words of a shell
+    words: Any = parse_command(command)
+
+    def say(line: str) -> None:
+        output.say(f"   trying on the base: {line}")
+
+    tried = anyio.run(try_check, project, CheckFact(tuple(words), ""), say)
     if not tried.passed:
         output.say(f"   it does not pass there, so that it would say nothing about work: {tried.failure}")
     return replace(facts, checks=(tried, *facts.checks))
