@@ -94,6 +94,7 @@ async def landed(project: Path, environ: dict[str, str]) -> None:
     assert "is not running" in await run(sys.executable, "-m", "ashep", "stop", cwd=project, env=environ)
 
 
+@pytest.mark.promise("L6")
 async def test_from_a_repository_to_a_landed_issue(project: Path, environ: dict[str, str]) -> None:
     async with ModelServer(works) as model:
         await begin(project, environ, model)

@@ -95,9 +95,11 @@ async def find_facts(project: Path, environ: Mapping[str, str], say: Say) -> Pro
     """
     tree = await GitTree(project).read()
     if not tree.present:
-        raise UsageError(f"{project} is in no git repository: run `git init`, commit something, and say it again")
+        raise UsageError(
+            f"{project} is in no git repository: run `git init`, commit something, and run `ashep setup` again"
+        )
     if tree.head is None:
-        raise UsageError(f"{project} has no commit yet: commit something, and say it again")
+        raise UsageError(f"{project} has no commit yet: commit something, and run `ashep setup` again")
     if tree.branch is None:
         raise UsageError("no branch is checked out, and work must land on one: run `git switch BRANCH`")
     agents = await to_thread.run_sync(find_agents, project, environ)

@@ -1,5 +1,6 @@
 """The questions of `ashep setup`, five at most, each with its default, and what follows from the answers: pure."""
 
+import math
 import shlex
 from dataclasses import dataclass
 from itertools import product
@@ -143,7 +144,7 @@ def validate(question: SetupQuestion, value: str) -> str:
         return value
     try:
         if question.key == "budget":
-            if float(value) > 0:
+            if 0 < float(value) < math.inf:
                 return f"{float(value):g}"
         elif question.key == "check" and parse_command(value):
             return value

@@ -35,7 +35,7 @@ def setup(
 ) -> None:
     """Set a project up: look at what is there, ask five questions at most, write the files, work on a first issue.
 
-    Nothing is written before the last question is answered. Say it again to change an answer: what you changed in the
+    Nothing is written before the last question is answered. Run it again to change an answer: what you changed in the
     files by hand stays unless you say otherwise. --json shows what is found and what would be written, and writes
     nothing; with --yes it does.
     """
