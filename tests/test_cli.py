@@ -601,8 +601,8 @@ def test_a_plain_form_is_read_as_typer_reads_it(name: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["work"], ["status", "--help"], ["status", "x"], ["why"], ["why", "a", "b"], ["runs", "--limit"],
-     ["runs", "--limit=3"], ["runs", "-n", "-1"], ["runs", "-n", "x"], ["-C"], ["-C", "x"], ["why", ""],
+    [["work"], ["status", "--help"], ["status", "x"], ["why"], ["why", "a", "b"], ["runs", "--limit"],
+     ["runs", "--limit=3"], ["runs", "-n", "-1"], ["runs", "-n", "x"], ["-C"], ["why", ""],
      ["usage", "--by"], ["usage", "--since", "--json"]],
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_typer(arguments: list[str]) -> None:

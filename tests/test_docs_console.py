@@ -48,6 +48,7 @@ Place = Callable[[Path], AbstractContextManager[Terminal]]
 
 WORLDS: dict[str, Place] = {
     "README.md": worlds.readme,
+    "docs/guides/by-hand.md": worlds.readme,
     "docs/audit.md": worlds.worked_on,
     "docs/extending.md": worlds.empty,
     "docs/guides/criteria.md": worlds.greeted,

@@ -25,6 +25,7 @@ from ashep.core.facts.commands import Command
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import Entry, from_json, to_json
 from ashep.core.facts.runs import Model
+from ashep.core.facts.sources import SourceView
 from ashep.core.facts.tracker import Comment, Issue, LabelEvent, Stamp
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues import routing
@@ -89,7 +90,7 @@ class Nonsense:
             case "as_of" | "posture":
                 now = self.made.world.seq
                 return self.chance.choice([0, max(now - 3, 0), now, now + 100])
-            case "view":
+            case "view" if kind is not SourceView:
                 return self._view(issue)
             case "ids" | "added" | "removed":
                 return tuple(one for one in [*sorted(self.made.world.flows), "t-unknown"] if self.chance.random() < 0.5)
