@@ -47,7 +47,6 @@ ENDS = {"ashep policy check draft.yaml": 1, "ashep -C webboty policy check": 1}
 Place = Callable[[Path], AbstractContextManager[Terminal]]
 
 WORLDS: dict[str, Place] = {
-    "README.md": worlds.readme,
     "docs/guides/by-hand.md": worlds.readme,
     "docs/audit.md": worlds.worked_on,
     "docs/extending.md": worlds.empty,
