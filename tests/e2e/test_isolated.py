@@ -2,8 +2,10 @@
 
 import json
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,7 +180,15 @@ def test_an_agent_with_a_sandbox_of_its_own_works_in_the_place_of_one_without(is
 
 def test_a_person_takes_a_place_and_its_server_stays_until_they_are_done(isolated: Site) -> None:
     site = isolated
-    issue = site.add("take it", "policy:quick", behaves=behaving(["echo made >> b.txt"], drip=0.4))
+    behave, is_taken = behaving(["echo made >> b.txt"]), threading.Event()
+
+    def behave_slowly(ask: ModelRequest) -> Reply:
+        """Think until a person takes the issue, however slow the machine is."""
+        reply = behave(ask)
+        slow = replace(reply, text=f"{'I think. ' * 500}{reply.text}", drip=0.4)
+        return reply if reply.calls or is_taken.is_set() else slow
+
+    issue = site.add("take it", "policy:quick", behaves=behave_slowly)
     run = f"{issue}/implement.1.1"
     with site.working(issue) as working:
         until(lambda: site.requests(run) > 1, 60, lambda: working.text)
@@ -187,6 +197,7 @@ def test_a_person_takes_a_place_and_its_server_stays_until_they_are_done(isolate
         pid = json.loads(record.read_text())["pid"]
         site.config(CONFIG.replace("bwrap}", "bwrap, paths: {read: [/usr/share]}}"))  # for servers that begin later
         told = site.ashep("take", issue)
+        is_taken.set()
         assert f"attach http://127.0.0.1:{json.loads(record.read_text())['port']} --dir {place}" in told
         until(lambda: "RunEnded" in [one["type"] for one in site.journal(issue)], 30, lambda: working.text)
         (place / "person.txt").write_text("mine\n")
