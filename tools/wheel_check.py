@@ -48,16 +48,24 @@ class Machine:
         }
 
     def run(self, line: str, cwd: Path | None = None) -> str:
-        """Runs a line, says how long it took, and returns what it printed. Raises SystemExit if it fails."""
-        began = time.monotonic()
-        words = [one for word in shlex.split(line) for one in (sorted(glob.glob(word, root_dir=ROOT)) or [word])]
-        done = subprocess.run(
-            words, cwd=cwd or self.project, env=self.environment, capture_output=True, text=True, check=False
-        )
-        print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
+        """Run a line and return what it printed. Raises SystemExit if it fails."""
+        done = self._run(line, cwd or self.project)
         if done.returncode:
             raise SystemExit(f"{line} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout
+
+    def refuse(self, line: str) -> str:
+        """Run a line that must end with a usage error, and return its message."""
+        done = self._run(line, self.project)
+        assert done.returncode == 2, f"{line} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        return done.stderr
+
+    def _run(self, line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        began = time.monotonic()
+        words = [one for word in shlex.split(line) for one in (sorted(glob.glob(word, root_dir=ROOT)) or [word])]
+        done = subprocess.run(words, cwd=cwd, env=self.environment, capture_output=True, text=True, check=False)
+        print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
+        return done
 
 
 def page_is_shown(machine: Machine) -> None:
@@ -95,7 +103,12 @@ def main() -> None:
         machine.run(line, ROOT)
         assert "ashep" in machine.run("ashep --help")
         assert "proof" in machine.run("ashep demo --simulated")
+        assert "proof" in machine.run("ashep demo --github")
         machine.run("git init -q -b main")
+        machine.run("git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first")
+        lack = machine.refuse("ashep setup --yes")
+        assert "no agent is on PATH" in lack
+        assert "make" not in lack.split(), "there is no checkout here"
         machine.run("ashep init")
         page_is_shown(machine)
         if has_bd:
