@@ -35,6 +35,7 @@ from ashep.errors import (
     RunnerUnauthorized,
     RunnerUnavailable,
     ServerNotStarted,
+    ServerSlow,
     ServerStarting,
     SessionUnavailable,
 )
@@ -50,6 +51,7 @@ _SESSIONS, _GONE = "sessions", ".gone-"
 _WAITING = 100  # signs that are not yet taken
 _IDLE = 300.0  # seconds after which the server of a place is ended that nobody used
 _PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more is left alone
+_SLOW_CALLS = 4  # so many failures in a row end a server that answers, but not what it is asked, in time
 _READING = 20.0  # seconds that a read waits for a server to be started
 _TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
 
@@ -291,7 +293,8 @@ class IsolatedRunner:
                 return  # it is waited for
             maker.failed += 1
             maker.until = anyio.current_time() + min(_PAUSE * 2**maker.failed, _LONGEST)
-            if not isinstance(error, ServerNotStarted):  # that one has been ended
+            is_slow = isinstance(error, ServerSlow) and maker.failed < _SLOW_CALLS  # it has just answered at its start
+            if not is_slow and not isinstance(error, ServerNotStarted):  # that one has been ended
                 with suppress(RunnerError):
                     await maker.runner.stop_server()  # whatever it is that answers there, or does not
 
