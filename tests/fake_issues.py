@@ -1,5 +1,6 @@
 """Issues of the forge on loopback, as GitHub shows them; and the people who change and comment them there."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from starlette.routing import Route
 
 BEGIN = datetime.fromisoformat("2033-11-06T08:00:00+00:00")
 DATE = "Sun, 06 Nov 2033 08:00:00 GMT"
+QUERIED = ["title body lastEditedAt", "RENAMED_TITLE_EVENT", "createdAt"]
 OURS = "shepherd"
 """The account of the token."""
 
@@ -180,10 +182,12 @@ class FakeIssues:
 
         def edits(request: Request, data: dict[str, Any]) -> Any:
             issue = self.all[data["variables"]["number"]]
-            assert "lastEditedAt" in data["query"]
+            assert re.findall(r"title body lastEditedAt|RENAMED_TITLE_EVENT|createdAt", data["query"]) == QUERIED
             if not self.tells_edits:
                 return {"data": None, "errors": [{"message": "Resource not accessible"}]}
-            return {"data": {"repository": {"issue": {"lastEditedAt": issue.edited}}}}
+            renames = [{"createdAt": event["created_at"]} for event in issue.events if event["event"] == "renamed"]
+            words = {"title": issue.title, "body": issue.body, "lastEditedAt": issue.edited}
+            return {"data": {"repository": {"issue": words | {"timelineItems": {"nodes": renames[-1:]}}}}}
 
         def compared(request: Request) -> Any:
             base, _, head = request.path_params["ends"].partition("...")

@@ -127,7 +127,7 @@ class Moody(MemorySource):
     looks = 0
     moved = False
 
-    async def changed(self) -> tuple[SourceIssueRead, ...] | None:
+    async def changed(self, *, everything: bool = False) -> tuple[SourceIssueRead, ...] | None:
         self.looks += 1
         if self.moved:
             raise ForgeRefused("it moved", status=301)
@@ -135,7 +135,7 @@ class Moody(MemorySource):
             raise ForgeUnavailable("502")
         if self.looks % 7 == 3:
             raise ForgeUnavailable("rate limit", retry_after=600)
-        return await super().changed()
+        return await super().changed(everything=everything)
 
 
 @pytest.mark.promise("Q8")

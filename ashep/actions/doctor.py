@@ -13,7 +13,7 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.actions import doctor_git
 from ashep.actions.doctor_security import CheckLine, Level, agents, people
-from ashep.actions.doctor_sources import issue_sources
+from ashep.actions.issue_sources import check_sources
 from ashep.actions.runner_wait import Say, silent
 from ashep.actions.runners.base import Examination, ServerCatalog, read_file, runners_used
 from ashep.actions.runners.kinds import kind_of
@@ -60,7 +60,7 @@ async def checks(
         "repository": lambda: doctor_git.repository(project, settings, ask=server),
         "trial": lambda: doctor_git.trial(project, settings, ask=server),
         "agents": lambda: agents(project, settings),
-        "sources": lambda: to_thread.run_sync(issue_sources, project, settings),
+        "sources": lambda: to_thread.run_sync(check_sources, project, settings),
         "sandbox": lambda: sandbox(project, settings),
         "checks": lambda: verify_base(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),

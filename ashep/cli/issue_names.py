@@ -21,8 +21,14 @@ def known_ids(project: Path | None) -> list[str]:
 
 
 def whole(project: Path | None, name: str) -> str:
-    """Give the id that is meant; a run's id begins with its issue's."""
-    from ashep.core.text import issue_named
+    """Give the id that is meant; a run's id begins with its issue's. Raises `UsageError` where it may be several."""
+    from ashep.core.text import issues_named, list_names
+    from ashep.errors import UsageError
 
     issue, slash, run = name.partition("/")
-    return f"{issue_named(issue, known_ids(project))}{slash}{run}"
+    if slash and issue.isalpha():
+        return name  # a branch
+    ids = issues_named(issue, known_ids(project))
+    if len(ids) > 1:
+        raise UsageError(f"{issue} names several issues: {list_names(ids, 10)}. Type the whole id")
+    return f"{ids[0]}{slash}{run}"

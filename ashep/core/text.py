@@ -173,20 +173,19 @@ def invisible(text: str) -> int:
     return count + sum(char > "\x9f" for char in _UNSHOWABLE.findall(marked))
 
 
-_OF_SOURCE = re.compile(r"#?(?:gh-)?([0-9]+)", re.IGNORECASE)
+_NUMBER = re.compile(r"(#|gh-|#gh-|)([0-9]+)", re.IGNORECASE)
 
 
-def issue_named(name: str, ids_known: Iterable[str]) -> str:
-    """Give the id that is meant by `#12`, `12`, `gh-12`, or by a part that only one id ends with or holds; what names
-    none of these, or several, stays as it is.
+def issues_named(name: str, ids_known: Iterable[str]) -> list[str]:
+    """Give the ids that may be meant by `#12`, `gh-12` (of a source), `12`, or a part that they end with or hold. What
+    is whole, known or not, or names none, stays as it is.
     """
     ids = sorted({*ids_known})
     if name in ids or not name or any(name.startswith(f"{issue.partition('-')[0]}-") for issue in ids):
-        return name  # it is whole, known or not
-    if (number := _OF_SOURCE.fullmatch(name)) is not None:
-        matches = [issue for issue in ids if re.search(rf"-gh-(?:[a-z0-9-]+-)?{number[1]}$", issue)]
-        return matches[0] if len(matches) == 1 else name
+        return [name]
+    if (number := _NUMBER.fullmatch(name)) is not None:
+        source = r"-gh(?:-[a-z0-9-]+)?" if number[1] else ""
+        return [issue for issue in ids if re.search(rf"{source}-{number[2]}$", issue)] or [name]
     word = name.casefold()
     ends = [issue for issue in ids if issue.casefold().endswith(f"-{word}")]
-    matches = ends or [issue for issue in ids if word in issue.casefold()]
-    return matches[0] if len(matches) == 1 else name
+    return ends or [issue for issue in ids if word in issue.casefold()] or [name]

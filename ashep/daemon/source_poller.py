@@ -5,13 +5,14 @@ A read that shows what is known already leaves nothing in the journal. A request
 
 import json
 import re
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 from ashep.core.facts.sources import SourceView, SourceWord, SourceWordSeen, Voice
-from ashep.core.issues.admission import against, source_id
-from ashep.core.policy.sources import GitHubSource
+from ashep.core.issues.admission import against, is_other, source_id
 from ashep.core.reconcile.sources import availability_read, closes, commit_of, commit_read, due, source_read, word_read
-from ashep.core.runs.source_comments import question_name, settings_of
+from ashep.core.runs.source_comments import question_name, settings_of, takes_thumb
 from ashep.core.state.sources.source_issue import SourceIssue
 from ashep.core.state.world import World
 from ashep.core.text import clean
@@ -21,10 +22,13 @@ from ashep.daemon.error_facts import is_final, short
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
 from ashep.ports.journal import Blobs
-from ashep.ports.sources import Source, SourceComment, SourceEvent, SourceHistory, SourceIssueRead
+from ashep.ports.sources import Source, SourceComment, SourceEvent, SourceIssueRead
 
 ALL_AGAIN = 15
-"""After so many looks each issue that is not over is read: what was deleted or transferred shows nowhere else."""
+"""After so many looks all that carry the label are listed: what was deleted or transferred shows nowhere else."""
+
+MOST_FAILED = 3
+"""Issues that cannot be read in one look before the source counts as away."""
 
 PUSHED_EVERY = 5
 """After so many looks it is asked whether what landed was pushed."""
@@ -37,7 +41,7 @@ MOST_WORDS = 4_000
 
 OURS = "<!-- agent-shepherd:"
 
-_WORD = re.compile(r"/ashep[ \t]+(?P<verb>[A-Za-z]+)[ \t:,]*(?P<rest>.*)", re.DOTALL)
+_WORD = re.compile(r"/ashep[ \t]+(?P<verb>[A-Za-z]+)(?![^\s:,.!])[ \t:,]*(?P<rest>.*)", re.DOTALL)
 
 
 class SourceWatch:
@@ -55,6 +59,8 @@ class SourceWatch:
         self._shepherd, self._effects, self._blobs, self._signatures = shepherd, effects, blobs, signatures
         self._boxed, self._failures = boxed, 0
         self._looks = dict[str, int]()
+        self._unread = dict[str, list[int]]()
+        """Issues of each source that could not be read in the last look."""
         self._read = dict[str, str]()
         """How each issue stood when it was read last, by its id."""
         self._may = dict[str, str]()
@@ -74,6 +80,8 @@ class SourceWatch:
                     self._tell_trouble(item.repository or item.remote, short(error))
                 self._failures += 1
             else:
+                for name in {*self._shepherd.world.trouble} - {*adapters.sources}:
+                    self._tell_trouble(name, "")
                 wait = max([wait, *[await self._look(source) for source in adapters.sources.values()]])
             pause = min(wait * 2 ** min(self._failures, 5), max(wait, 1800.0))
             await self._shepherd.wait_while(lambda world, sources=sources: world.settings.sources == sources, pause)
@@ -97,38 +105,54 @@ class SourceWatch:
         self._shepherd.tell(partial(availability_read, source=name, reason=reason))
 
     async def _look_at(self, source: Source) -> str:
-        """Read what has changed; say what is wrong with single issues: the others are read all the same."""
+        """Read what has changed, and say what is wrong with single issues."""
         await self._shepherd.until(lambda world: world.tracker is not None)
         self._may = {}
         looks = self._looks.get(source.name, 0)
-        changed = await source.changed() or ()
-        records, trouble = self.records_of(source), ""
-        fresh = {self.issue_id(source, item.number): item for item in changed}
-        for issue, item in fresh.items():
-            if (item.labelled or issue in records) and self._read.get(issue) != item.updated:
-                try:
-                    await self._tell(source, issue, item, records.get(issue))
-                except ForgeRefused as error:
-                    trouble = f"{issue}: {short(error)}"
-        if looks % ALL_AGAIN == 0:
-            for issue, item in records.items():
-                if issue not in fresh and item.view.state == "open":
-                    await self._tell(source, issue, await source.issue(item.view.number), item)
-        for issue, item in self.records_of(source).items():
-            await self._look_further(source, issue, item)
+        everything = looks % ALL_AGAIN == 0
+        listed = {item.number: item for item in await source.changed(everything=everything) or ()}
+        views = [record.view for record in self.records_of(source).values()]
+        missing = [view.number for view in views if everything and view.labelled and view.state == "open"]
+        ids = self._known_ids()
+
+        async def read(number: int) -> None:
+            await self._tell(source, listed.get(number) or await source.issue(number), ids)
+
+        numbers = dict.fromkeys([*listed, *missing, *self._unread.get(source.name, ())])
+        trouble, self._unread[source.name] = await self._do_each(numbers, read)
         source.confirm()
+        records = {record.view.number: (issue, record) for issue, record in self.records_of(source).items()}
+        later_trouble, _ = await self._do_each(records, lambda number: self._look_further(source, *records[number]))
         self._looks[source.name] = looks + 1
-        return trouble
+        return trouble or later_trouble
+
+    async def _do_each(self, numbers: Iterable[int], job: Callable[[int], Awaitable[None]]) -> tuple[str, list[int]]:
+        """Do something about each issue. One that fails leaves the others alone, unless several do: the source is away.
+
+        Returns what is wrong with the last of these, and those that should be tried again.
+        """
+        trouble, failed = "", list[int]()
+        for number in numbers:
+            try:
+                await job(number)
+            except (ForgeRefused, ForgeUnavailable) as error:
+                trouble = f"#{number}: {short(error)}"
+                if isinstance(error, ForgeUnavailable):
+                    failed.append(number)
+                    if error.retry_after or len(failed) == MOST_FAILED:
+                        raise
+        return trouble, failed
+
+    def _known_ids(self) -> dict[str, str]:
+        """Give the ids in the tracker: they stay when a repository is renamed, or another one is added."""
+        ids = dict[str, str]()
+        for issue, record in self._shepherd.world.sources.items():
+            ids |= dict.fromkeys([f"{record.view.source}#{record.view.number}", record.view.key], issue)
+        return ids
 
     def records_of(self, source: Source) -> dict[str, SourceIssue]:
         """Give what is known of the issues of a source."""
         return {issue: item for issue, item in self._shepherd.world.sources.items() if item.view.source == source.name}
-
-    def issue_id(self, source: Source, number: int) -> str:
-        """Give the id in the tracker."""
-        world = self._shepherd.world
-        prefix = world.tracker.prefix if world.tracker is not None else ""
-        return source_id(prefix, source.name, number, several=len(world.settings.sources.all) > 1)
 
     async def _look_further(self, source: Source, issue: str, record: SourceIssue) -> None:
         """Look for what shows in no list of issues: a thumbs-up, and a commit that was pushed."""
@@ -136,7 +160,7 @@ class SourceWatch:
         flow = world.flows.get(issue)
         if flow is None:
             return
-        posted = record.posted(question_name(world, flow))
+        posted = record.posted(question_name(world, flow)) if takes_thumb(flow) else None
         for item in await source.thumbs(posted.id) if posted is not None else ():
             await self._tell_word(
                 issue, SourceWord(await self._voice(source, item), "approve", target=posted.id if posted else 0)
@@ -148,34 +172,46 @@ class SourceWatch:
 
     # --- one issue --------------------------------------------------------------------------------------------------
 
-    async def _tell(self, source: Source, issue: str, read: SourceIssueRead, record: SourceIssue | None) -> None:
+    async def _tell(self, source: Source, read: SourceIssueRead, ids: dict[str, str]) -> None:
+        """Tell how an issue stands there, and what is said to ashep."""
+        world = self._shepherd.world
+        prefix, several = (
+            (world.tracker.prefix if world.tracker is not None else ""),
+            len(world.settings.sources.all) > 1,
+        )
+        new_id = source_id(prefix, source.name, read.number, several=several)
+        issue = (ids.get(read.key) if read.key else None) or ids.get(f"{source.name}#{read.number}") or new_id
+        record = world.sources.get(issue)
+        if not (read.labelled or record) or self._read.get(issue) == read.updated:
+            return
+        if record is not None and is_other(record.view, source.name, read.number, read.key):
+            raise ForgeRefused(f"{issue} is {record.view.url} already, and no issue of {source.name}")
         if read.state == "gone":
             if record is not None:
-                view = SourceView(
-                    source.name, read.number, record.view.url, record.view.title, "gone", record.view.text
-                )
+                view = replace(record.view, state="gone")
                 self._shepherd.tell(partial(source_read, issue=issue, view=view))
             return
         history = await source.history(read.number)
         comments = await source.comments(read.number) if read.comments else ()
         label = await self._voice(source, history.label) if history.label is not None and read.labelled else None
         reopening = await self._voice(source, history.reopened) if history.reopened is not None else None
-        words = {"title": read.title, "body": read.body}
+        words = {"title": history.title or read.title, "body": history.body}
         view = SourceView(
             source=source.name,
             number=read.number,
             url=read.url,
-            title=read.title,
+            title=words["title"],
             state=read.state,
             text=await self._blobs.keep(json.dumps(words, ensure_ascii=False)),
             edited=history.edited,
-            unknown=unknown_reason(history),
+            unknown=clean(history.unknown)[:200],
             label=label,
             labelled=read.labelled,
             reopened=reopening,
             closer=history.closer if read.state == "closed" else "",
-            comments=await self.comments_text(source, comments, record),
+            comments=await self._comments_text(source, comments, record),
             locked=read.locked,
+            key=read.key,
         )
         await self._shepherd.ask(partial(source_read, issue=issue, view=view))
         if issue in self._shepherd.world.sources:
@@ -186,12 +222,12 @@ class SourceWatch:
                     await self._tell_word(issue, SourceWord(voice, results["verb"].lower(), text, comment.edited))
         self._read[issue] = read.updated
 
-    async def comments_text(
+    async def _comments_text(
         self, source: Source, comments: tuple[SourceComment, ...], record: SourceIssue | None
     ) -> str:
         """Keep what people said that agents may read; empty: nothing."""
         world, parts = self._shepherd.world, list[str]()
-        settings = settings_of(world, record) if record is not None else source_settings(world, source.name)
+        settings = settings_of(world, source.name)
         for comment in comments:
             if _is_ours(comment, record):
                 continue
@@ -231,17 +267,6 @@ class SourceWatch:
 
 def _has_sources(world: World) -> bool:
     return bool(world.settings.sources.all)
-
-
-def source_settings(world: World, name: str) -> GitHubSource:
-    """Give the settings of a source."""
-    results = world.settings.sources.all
-    return next((item for item in results if (item.repository or name).casefold() == name.casefold()), results[0])
-
-
-def unknown_reason(history: SourceHistory) -> str:
-    """Say why nobody knows when an issue was changed."""
-    return clean(history.unknown)[:200]
 
 
 def _is_ours(comment: SourceComment, record: SourceIssue | None) -> bool:

@@ -17,12 +17,12 @@ class SourceIssueRead:
     number: int
     url: str
     title: str
-    body: str
     state: Literal["open", "closed", "gone"]
     """gone: deleted, transferred, made a discussion, or nobody may see it any more."""
     labelled: bool
     """It has the label by which it is asked for."""
-    author: str = ""
+    key: str = ""
+    """Identity that stays when the source gets another name; empty: its source and number are."""
     locked: bool = False
     comments: int = 0
     """How many there are."""
@@ -45,6 +45,9 @@ class SourceEvent:
 class SourceHistory:
     """What happened to an issue."""
 
+    title: str = ""
+    body: str = ""
+    """The words as they were when `edited` was read; empty where `unknown` says why."""
     label: SourceEvent | None = None
     """Who set the label that is there, last; None: there is no record of it."""
     reopened: SourceEvent | None = None
@@ -75,11 +78,11 @@ class Source(Protocol):
     name: str
     """Which one it is: of a forge the repository, as `owner/name`."""
 
-    async def changed(self) -> tuple[SourceIssueRead, ...] | None:
-        """List the issues that changed since the last look that was confirmed; those that carry the label and are
-        open, if there was none. None: nothing has changed.
+    async def changed(self, *, everything: bool = False) -> tuple[SourceIssueRead, ...] | None:
+        """List the issues that changed since the last look that was confirmed. None: nothing has changed.
 
-        One request where nothing has. An issue that is gone may be missing: `issue` tells.
+        `everything`, and where there was no look: all that carry the label and are open. One request where nothing has
+        changed. An issue that is gone may be missing: `issue` tells.
         """
         ...
 

@@ -148,10 +148,10 @@ async def test_who_set_the_label_and_who_opened_it_again_is_told(played: Played)
     assert history.reopened.moment > history.label.moment
     assert (history.edited, history.unknown) == (None, "")
     played.edits(number, "something else")
-    edited = (await played.source.history(number)).edited
-    assert edited is not None
-    assert edited > history.label.moment
-    assert (await played.source.issue(number)).body == "something else"
+    history, label = await played.source.history(number), history.label
+    assert history.edited is not None
+    assert history.edited > label.moment
+    assert (history.title, history.body) == ("Add it", "something else")
 
 
 async def test_what_is_there_no_more_is_gone(played: Played) -> None:

@@ -1,25 +1,28 @@
 """Issues of a repository at GitHub, by its REST interface, and those that speak it (GitHub Enterprise Server).
 
 What changed is asked for by `since` and an ETag: while nothing does, that is one request, which costs no rate limit.
-When a text was edited no REST answer says: that alone is asked for by GraphQL.
+When a text was edited no REST answer says. That is asked for by GraphQL, with the text, so that both are of one moment.
 """
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from hashlib import sha256
 from typing import Any, Literal
 from urllib.parse import quote
 
 import anyio
 
 from ashep.adapters.system.json_fields import entries, field, remark, text, whole
-from ashep.adapters.system.rest_api import PER_PAGE, Api
+from ashep.adapters.system.rest_api import Api, ForgeResponse
 from ashep.errors import ForgeRefused, ForgeUnauthorized, ForgeUnavailable
 from ashep.ports.sources import SourceComment, SourceEvent, SourceHistory, SourceIssueRead
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 
-MOST_PAGES = 50
-"""Pages of one list: of 100 each."""
+PER_PAGE, MOST_PAGES = 40, 250
+"""Entries of a page, and pages of one list. 40 of the longest texts fit into an answer (`rest_api.LARGEST`)."""
 
 BETWEEN_WRITES = 1.0
 """Seconds that GitHub wants between two writes of one account."""
@@ -27,8 +30,11 @@ BETWEEN_WRITES = 1.0
 GONE = (301, 404, 410)
 """Statuses of what was transferred or made a discussion, and of what was deleted."""
 
-_EDITED = """query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { issue(number: $number) { lastEditedAt } }
+_TEXT = """query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { issue(number: $number) {
+    title body lastEditedAt
+    timelineItems(last: 1, itemTypes: [RENAMED_TITLE_EVENT]) { nodes { ... on RenamedTitleEvent { createdAt } } }
+  } }
 }"""
 
 
@@ -38,35 +44,56 @@ class GitHubIssues:
     def __init__(self, api: Api, repository: str, label: str, *, graphql: str = "/graphql") -> None:
         self._api, self.name, self._label, self._graphql = api, repository, label, graphql
         self._place = f"/repos/{repository}"
-        self._since, self._next, self._etag, self._known_etag = "", "", "", ""
+        self._since, self._next = "", ""
+        self._etag: str = ""
+        self._known_etag: str = ""
         self._account, self._lock, self._wrote = "", anyio.Lock(), -BETWEEN_WRITES
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    async def changed(self) -> tuple[SourceIssueRead, ...] | None:
-        path = f"{self._place}/issues"
-        if not self._since:  # of a long life only what is asked for now counts
+    async def changed(self, *, everything: bool = False) -> tuple[SourceIssueRead, ...] | None:
+        everything = everything or not self._since  # of a long life only what is asked for now counts
+        if everything:
             await self._check_label()
-            params: dict[str, str | int] = {"state": "open", "labels": self._label}
-        else:
-            params = {"state": "all", "since": self._since, "sort": "updated", "direction": "asc"}
-        answer_data = list[Any]()
-        for page in range(1, MOST_PAGES + 1):
-            etag = self._etag if page == 1 else ""
-            part, answer = await self._api.get_changed(path, etag, **params, per_page=PER_PAGE, page=page)
+        filters = {"state": "open", "labels": self._label} if everything else {"state": "all"}
+        results, since, page = dict[int, Any](), "" if everything else self._since, 1
+        for request in range(MOST_PAGES):
+            moment = {"since": since} if since else {}
+            params = filters | moment | {"sort": "updated", "direction": "asc"}
+            etag = "" if everything or request else self._etag
+            part, answer = await self._read_page(f"{self._place}/issues", etag, page, params)
             if part is None:
                 return None
-            if page == 1:
+            if request == 0:
                 self._known_etag = answer.headers.get("etag", "")
-                self._next = self._since or _an_hour_ago(answer.headers.get("date", ""))
-            answer_data += entries(part)
+                self._next = _an_hour_ago(answer.headers.get("date", "")) if everything else since
+            results |= {whole(item, "number"): item for item in part}
             if 'rel="next"' not in answer.headers.get("link", ""):
                 break
-        moments = [text(item, "updated_at") for item in answer_data] if self._since else []
-        later = max([self._next, *moments])
-        self._known_etag = self._known_etag if later == self._since else ""
-        self._next = later
-        return tuple(self._read(item) for item in answer_data if field(item, "pull_request") is None)
+            # what changes meanwhile moves to the end, and a page by its number would leave another one out
+            last = text(part[-1], "updated_at") if part else since
+            since, page = last, page + 1 if last == since else 1
+        else:
+            if everything:
+                raise ForgeRefused(f"more than {MOST_PAGES * PER_PAGE} issues carry the label {self._label}")
+        moments = [] if everything else [text(item, "updated_at") for item in results.values()]
+        latest = max([self._next, *moments])
+        self._known_etag = self._known_etag if latest == self._since and not everything else ""
+        self._next = latest
+        return tuple(self._read(item) for item in results.values() if field(item, "pull_request") is None)
+
+    async def _read_page(
+        self, path: str, etag: str, page: int, params: dict[str, str]
+    ) -> tuple[list[Any] | None, ForgeResponse]:
+        try:
+            part, answer = await self._api.get_changed(path, etag, **params, per_page=PER_PAGE, page=page)
+        except ForgeRefused as refused:
+            if refused.status != 301:
+                raise
+            reason = f"{self.name} was renamed or transferred"
+            remedy = "name it as it is called now, by `sources.github.repository` or the git remote"
+            raise ForgeRefused(f"{reason}: {remedy}", status=301) from refused
+        return (None if part is None else entries(part)), answer
 
     def confirm(self) -> None:
         self._since, self._etag = self._next or self._since, self._known_etag
@@ -87,29 +114,28 @@ class GitHubIssues:
             if refused.status not in GONE:
                 raise
         await self._api.get(self._place)  # where the whole repository is not to be seen, no issue is gone
-        return SourceIssueRead(number, "", "", "", "gone", labelled=False)
+        return SourceIssueRead(number, "", "", "gone", labelled=False)
 
     def _read(self, entry: Any) -> SourceIssueRead:
         labels = {_name(item) for item in entries(entry, "labels")}
         state: Literal["open", "closed"] = "closed" if text(entry, "state") == "closed" else "open"
         elsewhere = f"/{self.name}/issues/".casefold() not in text(entry, "html_url").casefold()
         if elsewhere or field(entry, "pull_request") is not None:
-            return SourceIssueRead(whole(entry, "number"), text(entry, "html_url"), "", "", "gone", labelled=False)
+            return SourceIssueRead(whole(entry, "number"), text(entry, "html_url"), "", "gone", labelled=False)
         return SourceIssueRead(
             number=whole(entry, "number"),
             url=text(entry, "html_url"),
             title=" ".join(text(entry, "title").split()),
-            body=text(entry, "body"),
             state=state,
             labelled=self._label.casefold() in labels,
-            author=text(entry, "user", "login"),
+            key=str(whole(entry, "id")),
             locked=bool(field(entry, "locked")),
             comments=whole(entry, "comments"),
-            updated=text(entry, "updated_at"),
+            updated=sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest(),  # its time is of a whole second
         )
 
     async def history(self, number: int) -> SourceHistory:
-        label, reopened, closer, renamed = None, None, "", None
+        label, reopened, closer = None, None, ""
         for event in await self._all(f"{self._place}/issues/{number}/timeline"):
             kind, about = text(event, "event"), _name(field(event, "label")) == self._label.casefold()
             if kind == "labeled" and about:
@@ -120,32 +146,36 @@ class GitHubIssues:
                 reopened = _event(event, "event", "actor")
             elif kind == "closed":
                 closer = text(event, "actor", "login")
-            elif kind == "renamed":
-                renamed = _time(text(event, "created_at"))
-        edited, unknown = await self._edited(number)
-        moments = [item for item in (edited, renamed) if item is not None]
-        return SourceHistory(label, reopened, closer, max(moments, default=None), unknown)
+        # behind the events: a text that is changed between these two requests was changed after the label
+        return replace(await self._read_text(number), label=label, reopened=reopened, closer=closer)
 
-    async def _edited(self, number: int) -> tuple[datetime | None, str]:
-        """Say when the text was changed last; and why nobody can say."""
+    async def _read_text(self, number: int) -> SourceHistory:
+        """Read the words, and when they were changed last; or why nobody can say that."""
         owner, _, name = self.name.partition("/")
-        query = {"query": _EDITED, "variables": {"owner": owner, "name": name, "number": number}}
+        query = {"query": _TEXT, "variables": {"owner": owner, "name": name, "number": number}}
         try:
             answer_data = await self._api.post(self._graphql, query)
         except (ForgeRefused, ForgeUnauthorized) as error:
-            return None, f"{error}"[:200]
+            return SourceHistory(unknown=f"{error}"[:200])
         issue = field(answer_data, "data", "repository", "issue")
-        if not isinstance(issue, dict) or "lastEditedAt" not in issue:
+        if not isinstance(issue, dict) or not {"body", "lastEditedAt", "timelineItems"} <= {*issue}:
             message = " ".join(text(item, "message") for item in entries(answer_data, "errors"))
-            return None, message[:200] or "the interface does not tell"
-        moment = text(issue, "lastEditedAt")
-        return (_time(moment) if moment else None), ""
+            return SourceHistory(unknown=message[:200] or "the interface does not say")
+        renames = [text(item, "createdAt") for item in entries(issue, "timelineItems", "nodes")]
+        moments = [_time(moment) for moment in (text(issue, "lastEditedAt"), *renames) if moment]
+        title = " ".join(text(issue, "title").split())
+        return SourceHistory(title=title, body=text(issue, "body"), edited=max(moments, default=None))
 
     async def comments(self, number: int) -> tuple[SourceComment, ...]:
         return tuple(map(_comment, await self._all(f"{self._place}/issues/{number}/comments")))
 
     async def thumbs(self, comment: int) -> tuple[SourceEvent, ...]:
-        answer_data = await self._all(f"{self._place}/issues/comments/{comment}/reactions", content="+1")
+        try:
+            answer_data = await self._all(f"{self._place}/issues/comments/{comment}/reactions", content="+1")
+        except ForgeRefused as refused:
+            if refused.status != 404:
+                raise
+            return ()  # somebody deleted the comment
         mine = (item for item in answer_data if text(item, "content") == "+1")
         return tuple(_event(item, "reaction", "user") for item in mine)
 
@@ -156,10 +186,9 @@ class GitHubIssues:
             answer_data = await self._api.get(f"{self._place}/collaborators/{quote(login, safe='')}/permission")
         except ForgeRefused as refused:
             if refused.status == 404:
+                await self._api.get(self._place)  # where the whole repository is not to be seen, nobody lost a right
                 return "none"
-            reason = (
-                f"the token may not read what people may do in {self.name}: it needs the right to read its metadata"
-            )
+            reason = f"the token may not read what people may do in {self.name}: it needs the right to read metadata"
             raise ForgeUnauthorized(f"{reason} ({refused})") from refused
         return text(answer_data, "permission")
 
@@ -179,11 +208,11 @@ class GitHubIssues:
             raise
         return text(answer_data, "status") in ("identical", "behind")
 
-    async def _all(self, path: str, **params: str | int) -> list[Any]:
+    async def _all(self, path: str, **params: str) -> list[Any]:
         answer_data = list[Any]()
         for page in range(1, MOST_PAGES + 1):
-            part, answer = await self._api.get_changed(path, "", **params, per_page=PER_PAGE, page=page)
-            answer_data += entries(part)
+            part, answer = await self._read_page(path, "", page, params)
+            answer_data += part or ()
             if 'rel="next"' not in answer.headers.get("link", ""):
                 return answer_data
         raise ForgeRefused(f"{path} has more than {MOST_PAGES * PER_PAGE} entries")

@@ -12,7 +12,7 @@ import typer
 from ashep.actions.doctor import all_offers, checks, settings_of
 from ashep.actions.doctor_security import CheckLine
 from ashep.actions.doctor_security import security as contained
-from ashep.actions.doctor_sources import issue_sources
+from ashep.actions.issue_sources import check_sources
 from ashep.actions.runners.opencode import describe_configuration
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
@@ -76,7 +76,7 @@ def install(
     project = project_of(context)
     if security:
         settings = settings_of(project)
-        lines = [*anyio.run(contained, project, settings), *issue_sources(project, settings)]
+        lines = [*anyio.run(contained, project, settings), *check_sources(project, settings)]
         if as_json:
             output.data({"lines": [asdict(line) for line in lines]})
         else:

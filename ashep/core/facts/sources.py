@@ -50,6 +50,8 @@ class SourceView:
     """The blob of what people said there that agents may read; empty: nobody did."""
     locked: bool = False
     """Nobody but who may write comments there."""
+    key: str = ""
+    """Identity that stays when the source gets another name; empty: its source and number are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from ashep.core.facts.sources import SourceAdmitted, SourceHeld, Voice
+from ashep.core.facts.sources import SourceAdmitted, SourceHeld, SourceView, Voice
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import PUSHES, Settings
 from ashep.core.state.holds import Hold
@@ -27,12 +27,19 @@ def source_id(prefix: str, name: str, number: int, *, several: bool) -> str:
     return f"{prefix}-gh-{word}-{number}" if several else f"{prefix}-gh-{number}"
 
 
+def is_other(known: SourceView, source: str, number: int, key: str) -> bool:
+    """Whether an id in the tracker belongs to another issue than this one, whose identity is its key if it has one."""
+    if known.key and key:
+        return known.key != key
+    return (known.source.casefold(), known.number) != (source.casefold(), number)
+
+
 def against(settings: Settings, voice: Voice) -> str:
     """Say why somebody's word does not count; empty: it does."""
     names = settings.people.forge if settings.people is not None else None
     writes = voice.permission in WRITES
     if names is not None:
-        if voice.login.casefold() in {name.casefold() for name in names}:
+        if voice.login.casefold() in {name.casefold() for name in names if name not in (OWNS, PUSHES, "MEMBER")}:
             return ""
         # an organisation's MEMBER has no right to write by that
         if (writes and {PUSHES, "MEMBER"} & {*names}) or (voice.permission == "admin" and OWNS in names):
@@ -42,7 +49,8 @@ def against(settings: Settings, voice: Voice) -> str:
         return f"{voice.login} is a program, and not named in `people.forge`"
     if writes:
         return ""
-    return f"{voice.login} may not write to the repository ({voice.permission or 'nobody could say what they may do'})"
+    rights = voice.permission or "nobody could say what they may do"
+    return f"{voice.login or 'a deleted account'} may not write to the repository ({rights})"
 
 
 def approval(settings: Settings, record: SourceIssue) -> tuple[datetime | None, str]:
@@ -67,15 +75,16 @@ def admit(settings: Settings, record: SourceIssue) -> tuple[str, str]:
     if moment is None:
         return ("label" if view.labelled else "unlabelled"), reason
     if record.stopped is not None and record.stopped >= moment:
-        return "stopped", "somebody stopped it there; the label, set anew, lets it go on"
+        return "stopped", "somebody stopped it there; set the label again to let it go on"
     reopening = view.reopened
     if reopening is not None and reopening.moment >= moment and (wrong := against(settings, reopening)):
-        return "reopened", f"it was opened again by somebody whose word does not count ({wrong}): set the label anew"
-    anew = "set the label anew, or comment `/ashep approve`"
+        return "reopened", f"it was opened again by somebody whose word does not count ({wrong}): set the label again"
     if view.unknown:
-        return "edited", f"nobody can say whether its text was changed since it was approved ({view.unknown}): {anew}"
+        reason = f"nobody can say whether its text was changed since it was approved ({view.unknown})"
+        return "edited", f"{reason}: the token must be allowed to read it by GraphQL"
     if view.edited is not None and view.edited >= moment:  # of one second nobody knows the order
-        return "edited", f"its text was changed after it was approved: look at it, then {anew}"
+        remedy = "look at it, then set the label again, or comment `/ashep approve`"
+        return "edited", f"its text was changed after it was approved: {remedy}"
     return "", reason
 
 
@@ -93,6 +102,7 @@ def hold(world: World, issue: str) -> Hold | None:
     record = world.sources.get(issue)
     if record is not None:
         return Hold("source", record.reason) if record.code or not record.admitted else None
-    if world.settings.sources.all and re.search(r"-gh-([a-z0-9-]+-)?[0-9]+$", issue):
+    prefix = re.escape(world.tracker.prefix) if world.tracker is not None else ""
+    if world.settings.sources.all and re.fullmatch(rf"{prefix}-gh-([a-z0-9-]+-)?[0-9]+", issue):
         return Hold("source", "its source has not shown it yet")
     return None

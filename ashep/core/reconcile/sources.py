@@ -157,7 +157,7 @@ def judge(world: World, record: SourceIssue, fact: facts.SourceWordSeen) -> list
         return refuse(wrong)
     if word.edited:
         return refuse(
-            f"the comment of {voice.login} was edited", "That comment was edited, and does not count: say it anew."
+            f"the comment of {voice.login} was edited", "That comment was edited, and does not count: say it again."
         )
     if verb == "stop":
         return [replace(verdict, counts=True, why=f"{voice.login} stopped it", stops=voice.moment)]
@@ -172,12 +172,12 @@ def judge(world: World, record: SourceIssue, fact: facts.SourceWordSeen) -> list
         return [replace(verdict, counts=True, why=f"{voice.login} approved its text", approves=voice.moment)]
     posted = record.posted(name) if name else None
     if flow is None or not name:
-        return refuse("nothing is asked", f"Nothing is asked here now{answered_by(world, issue)}.")
+        return refuse("nothing is asked", "Nothing is asked here now; the first answer counts, here or elsewhere.")
     if posted is None or (voice.moment, comment_number(voice.id)) <= (
         posted.moment,
         posted.id if not word.target else 0,
     ):
-        return refuse("it is older than the question", "That was said before the question came: say it anew.")
+        return refuse("it is older than the question", "That was said before the question came: say it again.")
     if word.target and (word.target != posted.id or not takes_thumb(flow)):
         return refuse("a thumbs-up counts on the question's own comment alone, and never for flagged work")
     return _answer(world, flow, fact, replace(verdict, counts=True, why=f"{voice.login} said {verb}"))
@@ -210,12 +210,6 @@ def comment_number(id: str) -> int:
     """Give the number in the id of a comment; 0: it is none."""
     tail = id.rpartition("/")[2]
     return int(tail) if tail.isdecimal() else 0
-
-
-def answered_by(world: World, issue: str) -> str:
-    """Say who answered before, where that is known."""
-    flow = world.flows.get(issue)
-    return f": {flow.why}" if flow is not None and " answered " in flow.why else ""
 
 
 def runs_unboxed(settings: Settings, world: World, *, boxed: bool) -> bool:
@@ -266,7 +260,7 @@ def lacking(world: World, issue: str) -> list[facts.SourceCommand]:
     record = world.sources.get(issue)
     if record is None or record.open is not None or record.due is not None:
         return []
-    command = next((item for item in next_commands(world, issue, record) if item.key != record.refused), None)
+    command = next((item for item in next_commands(world, issue, record) if item.key not in record.refused), None)
     return [] if command is None else [replace(command, tries=record.tries)]
 
 

@@ -1,12 +1,13 @@
 """What ashep says at a source: one comment that is kept up to date, and one more for each question and result.
 
-Everything that an agent wrote is quoted, so that no line of it begins with `/` or calls somebody. On `publish: state`
-nothing is published of costs, agents, prompts and paths of this machine.
+Everything that an agent wrote is quoted, in a fence: no line of it begins with `/`, and GitHub reads no name, issue or
+command in it. On `publish: state` nothing is published of costs, agents, prompts and paths of this machine.
 """
 
 import re
 from collections.abc import Iterator
 
+from ashep.core.delivery.pull_request_body import fenced
 from ashep.core.policy.sources import GitHubSource
 from ashep.core.runs.requests import get_open_request, question_of
 from ashep.core.state.flow import Flow
@@ -23,7 +24,9 @@ ASKED_ANEW = ("edited", "reopened")
 MOST = 6_000
 """Characters of what an agent said that are shown."""
 
-_PATH = re.compile(r"(?<![\w:/.])(?:~|/)(?:[\w.@+-]+/)+[\w.@+-]*|[A-Za-z]:\\[\w\\.-]+")
+_PATH = re.compile(
+    r"(?<![\w/.])(?:file://)?(?:~[\w.-]*(?:/[\w.@+-]+)+|(?:/[\w.@+-]+){2,})/?|\b[A-Za-z]:[\\/][\w\\/.-]+"
+)
 _HTML = re.compile(r"<!--|-->")
 
 
@@ -32,25 +35,29 @@ def mark(issue: str, name: str) -> str:
     return f"<!-- agent-shepherd: source/{issue}/{name} -->"
 
 
-def settings_of(world: World, record: SourceIssue) -> GitHubSource:
-    """Give the settings of its source: those of the repository, or of the only one."""
+def settings_of(world: World, source: str) -> GitHubSource:
+    """Give the settings of a source: those of the repository, or of the only one."""
     results = world.settings.sources.all
-    matching = [item for item in results if (item.repository or "").casefold() == record.view.source.casefold()]
+    matching = [item for item in results if (item.repository or "").casefold() == source.casefold()]
     return next(iter([*matching, *results]), GitHubSource())
 
 
 def quoted(text: str, *, full: bool = False) -> str:
     """Quote what somebody said, so that nothing in it acts: no command, no call, no mark, no path of this machine."""
-    visible = _HTML.sub("--", calling_nobody(clean(text).strip()))
+    visible = calling_nobody(clean(text).strip())
     visible = visible if full else _PATH.sub("…", visible)
     visible = visible if len(visible) <= MOST else f"{visible[: MOST - 1]}…"
-    return "\n".join(f"> {line}".rstrip() for line in visible.splitlines()) or "> (nothing)"
+    return "\n".join(f"> {line}".rstrip() for line in fenced(visible or "(nothing)").splitlines())
+
+
+def _in_a_line(text: str) -> str:
+    return _HTML.sub("--", " ".join(calling_nobody(clean(text)).split()))[:300]
 
 
 def wanted_comments(world: World, issue: str, record: SourceIssue) -> Iterator[tuple[str, str]]:
     """Give the comments that should stand there now, by name: answers to people first, the state last."""
     yield from record.replies
-    flow, full = world.flows.get(issue), settings_of(world, record).publish == "full"
+    flow, full = world.flows.get(issue), settings_of(world, record.view.source).publish == "full"
     if flow is not None and record.code in ("", "edited"):  # what agents see was approved
         yield from _questions(world, flow, full)
     stands, is_begun = record.posted(STATE) is not None, flow is not None and flow.stage not in ("idle", "left")
@@ -98,13 +105,13 @@ def _state(record: SourceIssue, flow: Flow | None, full: bool) -> str:
     lines += [f"- agent {flow.run.agent}" if flow.run is not None and not flow.run.ended else ""]
     lines += [f"- {flow.counters.runs} run{'' if flow.counters.runs == 1 else 's'}" if flow.counters.runs else ""]
     lines += [f"- cost of this cycle: {flow.counters.spent[1]:.2f}" if flow.counters.spent[1] else ""]
-    lines += [f"- {' '.join(calling_nobody(clean(flow.why)).split())[:300]}" if flow.why else ""]
+    lines += [f"- {_in_a_line(flow.why)}" if flow.why else ""]
     return "\n".join([head, "", *filter(None, lines)]).rstrip()
 
 
 def _stands(record: SourceIssue, flow: Flow | None) -> str:
     if record.code and not (flow is not None and flow.stage in ("finishing", "closed")):
-        return f"nothing is done about this: {_HTML.sub('--', calling_nobody(record.reason))}"
+        return f"nothing is done about this: {_in_a_line(record.reason)}"
     if flow is None:
         return "this waits for its turn"
     match flow.stage:

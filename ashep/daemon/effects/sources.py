@@ -21,6 +21,7 @@ from ashep.core.facts.sources import (
 )
 from ashep.core.facts.tracker import Stamp
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.issues.admission import is_other
 from ashep.core.policy.settings import Settings
 from ashep.core.policy.sources import Sources
 from ashep.core.runs.source_comments import mark
@@ -92,17 +93,22 @@ class SourceEffects:
         words = json.loads(await to_thread.run_sync(self.blobs.text, command.text))
         comment = await to_thread.run_sync(self.blobs.text, command.comments) if command.comments else ""
         title = " ".join(clean(words["title"]).split())[:MOST_TITLE] or f"#{view.number}"
-        parts = [clean(words["body"]).strip(), f"({view.url})", comment]
-        description = "\n\n".join(filter(None, parts))[:MOST_TEXT]
-        note: dict[str, JsonValue] = {NOTE: {"source": view.source, "number": view.number, "url": view.url}}
+        end = "\n\n".join(filter(None, [f"({view.url})", comment]))  # answers reach the agent, however long the text is
+        description = f"{clean(words['body']).strip()[: MOST_TEXT - len(end)]}\n\n{end}".lstrip()
+        identity: dict[str, JsonValue] = {
+            "source": view.source,
+            "number": view.number,
+            "url": view.url,
+            "key": view.key,
+        }
+        note: dict[str, JsonValue] = {NOTE: identity}
         fresh = IssueDraft(issue, title, description, "task", 2, "", note, external_ref=view.url)
         if not await annotations.create(fresh):
             annotated = await annotations.read(issue)
             note_seen = annotated.metadata.get(NOTE) if annotated is not None else None
-            if not isinstance(note_seen, dict) or (note_seen.get("source"), note_seen.get("number")) != (
-                view.source,
-                view.number,
-            ):
+            values = note_seen if isinstance(note_seen, dict) else {}
+            number, key = values.get("number"), str(values.get("key") or "")
+            if not isinstance(number, int) or is_other(view, str(values.get("source")), number, key):
                 raise TrackerRefused(f"there is an issue {issue}, which is not that of {view.url}")
             await annotations.rewrite(issue, IssuePatch(title, description, metadata=note))
         if command.closed is not None:

@@ -15,10 +15,13 @@ FIRST_AGAIN, LAST_AGAIN = timedelta(seconds=30), timedelta(minutes=30)
 MOST_JUDGED = 200
 """Words of an issue that are kept in mind to have been judged, the last ones; older ones are older than the newest."""
 
+MOST_REFUSED = 20
+"""Effects on an issue that are kept in mind to have been refused, the last ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A comment of ashep's that is there there."""
+    """A comment of ashep's at the source."""
 
     id: int
     moment: datetime
@@ -62,8 +65,8 @@ class SourceIssue:
     error: str = ""
     due: datetime | None = None
     """It is not tried again before."""
-    refused: str = ""
-    """The key of what was refused for good."""
+    refused: tuple[str, ...] = ()
+    """Keys of what was refused for good, the last ones."""
 
     def posted(self, name: str) -> Posted | None:
         """Give our comment of this name."""
@@ -87,7 +90,7 @@ def folded(record: SourceIssue | None, body: Body, seq: int, moment: datetime) -
     """Fold a record of an issue; None: nothing is known of it."""
     if isinstance(body, facts.SourceSeen):
         fresh = record or SourceIssue(body.view)
-        return replace(fresh, view=body.view, seq=seq, refused="", closed=fresh.closed and body.view.state != "open")
+        return replace(fresh, view=body.view, seq=seq, refused=(), closed=fresh.closed and body.view.state != "open")
     if record is None:
         return None
     match body:
@@ -135,8 +138,9 @@ def _answered(
     if isinstance(fact, facts.SourceFailed):
         wait = max(min(FIRST_AGAIN * 2 ** min(record.tries, 20), LAST_AGAIN), fact.wait)
         is_final = fact.final or (fact.unforeseen and record.tries + 1 >= FAULT_LIMIT)
-        refused = command.key if is_final else record.refused
-        return replace(record, open=None, tries=record.tries + 1, error=fact.error, due=moment + wait, refused=refused)
+        refused = (*record.refused, command.key)[-MOST_REFUSED:] if is_final else record.refused
+        failed = replace(record, open=None, error=fact.error, refused=refused)
+        return failed if fact.final else replace(failed, tries=record.tries + 1, due=moment + wait)
     record = replace(record, open=None, tries=0, error="", due=None)
     if isinstance(command, facts.MirrorIssue):
         return replace(record, mirrored=(command.text, command.comments, command.closed))

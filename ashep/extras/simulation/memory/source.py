@@ -39,7 +39,9 @@ class MemorySource:
         """Somebody opens an issue; give its number."""
         number = len(self.issues) + 12
         url = f"memory:{self.name}/{number}"
-        self.issues[number] = StoredSourceIssue(SourceIssueRead(number, url, title, body, "open", labelled=False))
+        self.issues[number] = StoredSourceIssue(
+            SourceIssueRead(number, url, title, "open", labelled=False), SourceHistory(title=title, body=body)
+        )
         self._touch(number)
         if labelled:
             self.labels(number, login)
@@ -52,7 +54,7 @@ class MemorySource:
 
     def edits(self, number: int, body: str) -> None:
         """Somebody changes the text."""
-        self._put(number, history=replace(self.issues[number].history, edited=self._now()), body=body)
+        self._put(number, history=replace(self.issues[number].history, edited=self._now(), body=body))
 
     def ends(self, number: int, login: str, state: Literal["open", "closed", "gone"] = "closed") -> None:
         """Somebody closes it, opens it again, or deletes it."""
@@ -100,16 +102,17 @@ class MemorySource:
 
     # --- the port ---
 
-    async def changed(self) -> tuple[SourceIssueRead, ...] | None:
+    async def changed(self, *, everything: bool = False) -> tuple[SourceIssueRead, ...] | None:
         """List them by when they changed."""
         await anyio.lowlevel.checkpoint()
         reads = {number: item.read for number, item in self.issues.items() if item.read.state != "gone"}
-        if self._taken < 0:
+        everything = everything or self._taken < 0
+        if everything:
             reads = [item for item in reads.values() if item.labelled and item.state == "open"]
         else:
             reads = [item for number, item in reads.items() if self._changed[number] > self._taken]
         self._given = self._version
-        return tuple(reads) if reads or self._taken < 0 else None
+        return tuple(reads) if reads or everything else None
 
     def confirm(self) -> None:
         """Go on from there."""
@@ -119,7 +122,7 @@ class MemorySource:
         """Read one."""
         await anyio.lowlevel.checkpoint()
         stored = self.issues.get(number)
-        return stored.read if stored is not None else SourceIssueRead(number, "", "", "", "gone", labelled=False)
+        return stored.read if stored is not None else SourceIssueRead(number, "", "", "gone", labelled=False)
 
     async def history(self, number: int) -> SourceHistory:
         """Read what happened."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ashep.actions.doctor_sources import issue_sources
+from ashep.actions.issue_sources import check_sources
 from ashep.core.policy.settings import AgentsSettings, Settings, WorkerSettings
 from ashep.core.policy.sources import GitHubSource, Sources
 from ashep.factories import secret_variables
@@ -14,9 +14,9 @@ BOXED = Settings(
 
 
 def test_whose_approval_counts_follows_from_where_agents_run(tmp_path: Path) -> None:
-    assert issue_sources(tmp_path, Settings()) == []
-    assert [line.level for line in issue_sources(tmp_path, BOXED)] == ["ok"]
-    (line,) = issue_sources(tmp_path, Settings(sources=GITHUB))
+    assert check_sources(tmp_path, Settings()) == []
+    assert [line.level for line in check_sources(tmp_path, BOXED)] == ["ok"]
+    (line,) = check_sources(tmp_path, Settings(sources=GITHUB))
     assert (line.level, "no approval counts" in line.what) == ("warning", True)
 
 
@@ -28,7 +28,7 @@ def test_the_synchronisation_of_bd_is_warned_of(tmp_path: Path) -> None:
         ('github.token: "x"\n', 2),
     ):
         (tmp_path / ".beads" / "config.yaml").write_text(text)
-        assert len(issue_sources(tmp_path, BOXED)) == count
+        assert len(check_sources(tmp_path, BOXED)) == count
 
 
 def test_the_token_is_handed_to_no_agent() -> None:
