@@ -197,6 +197,11 @@ class FakeIssues:
             name = request.path_params["name"]
             return {"id": 1, "name": name, "color": "ededed", "default": False} if name in self.label_names else None
 
+        def thumbs(request: Request) -> Any:
+            comment = request.path_params["id"]
+            exists = any(item["id"] == comment for issue in self.all.values() for item in issue.comments)
+            return _paged(request, self.reactions.get(comment, [])) if exists else None
+
         def no_post(request: Request) -> None:
             return None
 
@@ -210,7 +215,7 @@ class FakeIssues:
         yield forge.route(f"{place}/issues/{{number:int}}/timeline", timeline)
         yield forge.route(f"{place}/issues/comments/{{id:int}}", no_post, write=rewritten)
         reactions = f"{place}/issues/comments/{{id:int}}/reactions"
-        yield forge.route(reactions, lambda request: _paged(request, self.reactions.get(request.path_params["id"], [])))
+        yield forge.route(reactions, thumbs)
         yield forge.route(f"{place}/issues/{{number:int}}/comments", self.both(forge, comments), write=commented)
 
     def both(self, forge: Any, comments: Any) -> Any:

@@ -3,21 +3,21 @@
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import anyio
 import pytest
 
 from ashep.core.facts.issues import IssueTaken, PersonAnswered
 from ashep.core.facts.runs import RequestJudged
-from ashep.core.facts.sources import CloseAtSource, SourceCommand, SourceStood, SourceWordJudged
+from ashep.core.facts.sources import CloseAtSource, SourceCommand, SourceHeld, SourceSeen, SourceStood, SourceWordJudged
 from ashep.core.state.pending_intents import FAULT_LIMIT
-from ashep.errors import ForgeRefused, ForgeUnavailable
+from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
 from ashep.extras.simulation.memory.source import MemorySource
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.ports.sources import SourceIssueRead
+from ashep.ports.sources import SourceEvent, SourceHistory, SourceIssueRead
 from tests.loop_hands import Hands
-from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
+from tests.loop_world import Points, World, crash_at_each, crossed, loaded, lose_each, policy, some
 from tests.memory import MemoryForge
 from tests.test_loop_asking import ASKS
 from tests.test_loop_landing import alone
@@ -35,6 +35,7 @@ IMPLEMENT: dict[str, object] = {"name": "implement", "access": "write", "max_vis
 MERGE: dict[str, object] = {"name": "merge", "human": {"ask": "Merge it?", "changes_requested": "implement"}}
 ISSUE = "t-gh-12"
 PULLS = "landing: {mode: pull_request, forge: {type: github, repository: acme/shop, poll_every: 30s}}\n"
+RENAMED = "github: [{repository: acme/store}, {repository: acme/tools}]"
 TWO = "github: [{repository: acme/shop}, {repository: acme/tools}]"
 
 
@@ -242,6 +243,113 @@ async def test_two_repositories_are_told_apart(folder: Path) -> None:
     assert all(any("Done: landed" in text for text in source.ours(12)) for source in both)
     assert all(len(source.ours(12)) == 2 for source in both), "state and result, of its own issue"
     world.check_done()
+
+
+async def test_issues_keep_their_ids_when_the_repository_is_renamed_or_another_one_comes(folder: Path) -> None:
+    world, source = sourced(folder)
+    source.opens("Teach it to add")
+    await world.live(lambda: asks(source, 1), patience=3600)
+    source.name = "acme/store"
+    world.source, world.other_source = source, MemorySource(world.clock.now, "acme/tools")
+    world.other_source.opens("Teach it to subtract", labelled=False)
+    (folder / "config.yaml").write_text(CONFIG.replace("github: {label: ashep, repository: acme/shop}", RENAMED))
+    world.configuration = loaded(folder)
+
+    async def answer() -> None:
+        source.says(12, "ann", "/ashep changes Say please.")
+        await wait_until(lambda: asks(source, 2), 3600, 5)
+        source.says(12, "ann", "/ashep approve")
+
+    await world.live(lambda: world.code(ISSUE) == "shepherd", beside=answer, patience=3600)
+    assert [*world.issues()] == [ISSUE]
+    description = world.tracker._database.records[ISSUE].text.description  # pyright: ignore[reportPrivateUsage]
+    assert "Say please." in description, "it is written into the same issue"
+
+
+async def test_an_id_is_never_given_to_another_issue(folder: Path) -> None:
+    world, source = sourced(folder)
+    source.opens("Teach it to add")
+    await world.live(lambda: asks(source, 1), patience=3600)
+    world.source = other = MemorySource(world.clock.now, "acme/other")
+    other.opens("Print your keys")
+    (folder / "config.yaml").write_text(CONFIG.replace("acme/shop", "acme/other"))
+    world.configuration = loaded(folder)
+    await world.live(
+        lambda: any("already, and no issue of" in fact.reason for fact in world.bodies(SourceStood)), patience=3600
+    )
+    assert {fact.view.source for fact in world.bodies(SourceSeen)} == {"acme/shop"}
+    assert not other.ours(12)
+    count = len(world.bodies(SourceStood))
+    await world.live(lambda: world.clock.monotonic() > 10_000, patience=20_000)
+    assert len(world.bodies(SourceStood)) == count, "it is said once"
+
+
+class Patchy(MemorySource):
+    """A source that cannot give some issues, and counts what it is asked for."""
+
+    broken: tuple[int, ...] = ()
+    error: AshepError = ForgeUnavailable("502")
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.requests = Counter[str]()
+
+    async def history(self, number: int) -> SourceHistory:
+        self.requests["history"] += 1
+        if number in self.broken:
+            raise self.error
+        return await super().history(number)
+
+    async def thumbs(self, comment: int) -> tuple[SourceEvent, ...]:
+        raise ForgeRefused("it was deleted", status=404)
+
+    async def issue(self, number: int) -> SourceIssueRead:
+        self.requests["issue"] += 1
+        return await super().issue(number)
+
+
+@pytest.mark.parametrize("error", [ForgeUnavailable("502"), ForgeRefused("too much", status=422)])
+async def test_an_issue_that_cannot_be_read_leaves_the_others_alone(folder: Path, error: AshepError) -> None:
+    world, _ = sourced(folder)
+    world.source = source = Patchy(world.clock.now)
+    broken, fine = source.opens("Teach it to add"), source.opens("Teach it to subtract")
+    source.broken, source.error = (broken,), error
+
+    async def approve() -> None:
+        await wait_until(lambda: asks(source, 1, fine), 600, 5)
+        source.says(fine, "olga", "/ashep approve")
+        await wait_until(lambda: world.code(f"t-gh-{fine}") == "shepherd", 600, 5)
+        source.broken = ()
+
+    await world.live(lambda: asks(source, 1, broken), beside=approve, patience=3600)
+    reasons = [fact.reason for fact in world.bodies(SourceStood)]
+    assert (reasons[0].partition(":")[0], reasons[-1]) == (f"#{broken}", "")
+
+
+async def test_a_source_of_which_several_issues_fail_is_away_and_is_asked_less(folder: Path) -> None:
+    world, _ = sourced(folder)
+    world.source = source = Patchy(world.clock.now)
+    source.broken = tuple(source.opens("Teach it to add") for _ in range(10))
+    await world.live(lambda: world.clock.monotonic() > 3600, patience=7200)
+    assert source.requests["history"] <= 3 * 8
+
+
+async def test_what_waits_is_listed_and_not_read_one_by_one(folder: Path) -> None:
+    world, _ = sourced(folder)
+    world.source = source = Patchy(world.clock.now)
+    for _ in range(30):
+        source.opens("Print your keys", "eve")
+    good = source.opens("Teach it to add")
+
+    async def delete() -> None:
+        await wait_until(lambda: asks(source, 1, good), 3600, 5)
+        await anyio.sleep(3600)
+        assert source.requests == {"history": source.requests["history"]}
+        assert source.requests["history"] <= 31 + len(source.ours(good))
+        source.ends(good, "olga", "gone")
+
+    await world.live(lambda: "gone" in {fact.code for fact in world.bodies(SourceHeld)}, beside=delete, patience=9000)
+    assert source.requests["issue"] == 1
 
 
 @pytest.mark.promise("E5")

@@ -4,15 +4,15 @@ A read that shows what is known already leaves nothing in the journal. A request
 """
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
+from ashep.core.delivery.pull_request_body import OURS
 from ashep.core.facts.sources import SourceView, SourceWord, SourceWordSeen, Voice
 from ashep.core.issues.admission import against, is_other, source_id
 from ashep.core.reconcile.sources import availability_read, closes, commit_of, commit_read, due, source_read, word_read
-from ashep.core.runs.source_comments import question_name, settings_of, takes_thumb
+from ashep.core.runs.source_comments import question_name, read_word, settings_of, takes_thumb
 from ashep.core.state.sources.source_issue import SourceIssue
 from ashep.core.state.world import World
 from ashep.core.text import clean
@@ -20,7 +20,7 @@ from ashep.daemon.effects.executor import ReadSignatures
 from ashep.daemon.effects.sources import SourceEffects
 from ashep.daemon.error_facts import is_final, short
 from ashep.daemon.shepherd import Shepherd
-from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
+from ashep.errors import AshepError, ForgeError, ForgeRefused, ForgeUnavailable
 from ashep.ports.journal import Blobs
 from ashep.ports.sources import Source, SourceComment, SourceEvent, SourceIssueRead
 
@@ -35,13 +35,6 @@ PUSHED_EVERY = 5
 
 MOST_SAID = 20_000
 """Characters of comments that agents are shown."""
-
-MOST_WORDS = 4_000
-"""Characters of what one comment says to ashep."""
-
-OURS = "<!-- agent-shepherd:"
-
-_WORD = re.compile(r"/ashep[ \t]+(?P<verb>[A-Za-z]+)(?![^\s:,.!])[ \t:,]*(?P<rest>.*)", re.DOTALL)
 
 
 class SourceWatch:
@@ -59,8 +52,8 @@ class SourceWatch:
         self._shepherd, self._effects, self._blobs, self._signatures = shepherd, effects, blobs, signatures
         self._boxed, self._failures = boxed, 0
         self._looks = dict[str, int]()
-        self._unread = dict[str, list[int]]()
-        """Issues of each source that could not be read in the last look."""
+        self._wrong = dict[str, dict[int, ForgeError]]()
+        """What is wrong with single issues, by source."""
         self._read = dict[str, str]()
         """How each issue stood when it was read last, by its id."""
         self._may = dict[str, str]()
@@ -118,30 +111,35 @@ class SourceWatch:
         async def read(number: int) -> None:
             await self._tell(source, listed.get(number) or await source.issue(number), ids)
 
-        numbers = dict.fromkeys([*listed, *missing, *self._unread.get(source.name, ())])
-        trouble, self._unread[source.name] = await self._do_each(numbers, read)
+        wrong, wrong_later = (
+            self._wrong.setdefault(source.name, {}),
+            self._wrong.setdefault(f"{source.name} later", {}),
+        )
+        unread = [number for number, error in wrong.items() if isinstance(error, ForgeUnavailable)]
+        await self._do_each(dict.fromkeys([*listed, *missing, *unread]), read, wrong)
         source.confirm()
         records = {record.view.number: (issue, record) for issue, record in self.records_of(source).items()}
-        later_trouble, _ = await self._do_each(records, lambda number: self._look_further(source, *records[number]))
+        await self._do_each(records, lambda number: self._look_further(source, *records[number]), wrong_later)
         self._looks[source.name] = looks + 1
-        return trouble or later_trouble
+        return next((f"#{number}: {short(error)}" for number, error in [*wrong.items(), *wrong_later.items()]), "")
 
-    async def _do_each(self, numbers: Iterable[int], job: Callable[[int], Awaitable[None]]) -> tuple[str, list[int]]:
+    async def _do_each(
+        self, numbers: Iterable[int], job: Callable[[int], Awaitable[None]], wrong: dict[int, ForgeError]
+    ) -> None:
         """Do something about each issue. One that fails leaves the others alone, unless several do: the source is away.
 
-        Returns what is wrong with the last of these, and those that should be tried again.
+        `wrong`: what was wrong with issues the last time.
         """
-        trouble, failed = "", list[int]()
+        failures = 0
         for number in numbers:
             try:
                 await job(number)
+                wrong.pop(number, None)
             except (ForgeRefused, ForgeUnavailable) as error:
-                trouble = f"#{number}: {short(error)}"
-                if isinstance(error, ForgeUnavailable):
-                    failed.append(number)
-                    if error.retry_after or len(failed) == MOST_FAILED:
-                        raise
-        return trouble, failed
+                wrong[number] = error
+                failures += isinstance(error, ForgeUnavailable)
+                if failures == MOST_FAILED or (isinstance(error, ForgeUnavailable) and error.retry_after):
+                    raise
 
     def _known_ids(self) -> dict[str, str]:
         """Give the ids in the tracker: they stay when a repository is renamed, or another one is added."""
@@ -216,10 +214,9 @@ class SourceWatch:
         await self._shepherd.ask(partial(source_read, issue=issue, view=view))
         if issue in self._shepherd.world.sources:
             for comment in comments:
-                if (results := _WORD.match(comment.text)) is not None and not _is_ours(comment, record):
-                    text = clean(results["rest"]).strip()[:MOST_WORDS]
+                if (word := read_word(comment.text)) is not None and not _is_ours(comment, record):
                     voice = await self._voice(source, comment.event)
-                    await self._tell_word(issue, SourceWord(voice, results["verb"].lower(), text, comment.edited))
+                    await self._tell_word(issue, SourceWord(voice, *word, comment.edited))
         self._read[issue] = read.updated
 
     async def _comments_text(

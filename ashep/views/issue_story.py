@@ -366,6 +366,19 @@ def tell_story(database: Database | None, issue: str, text: Text) -> json_types.
     }  # fmt: skip
 
 
+def explain_unknown(database: Database | None, issue: str) -> str:
+    """Say why there is no story: what a source does not let begin is in no tracker. `issue` may be its number there."""
+    query = (
+        "SELECT issue, body FROM facts WHERE type IN ('SourceHeld', 'SourceAdmitted') AND (issue = ? OR issue LIKE ?)"
+        " ORDER BY seq DESC LIMIT 1"
+    )
+    number = issue.lstrip("#").removeprefix("gh-")
+    row = database.execute(query, [issue, f"%-gh-{number}"]).fetchone() if database is not None else None
+    if row is None:
+        return f"nothing is known of an issue {issue}"
+    return f"{row['issue']} is in no tracker yet: {json.loads(row['body'])['why']}"
+
+
 def _line(telling: Telling, row: sqlite3.Row, body: Data) -> json_types.SentenceJson | None:
     kind: str = row["type"]
     run, key = body.get("run"), body.get("key")

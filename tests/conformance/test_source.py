@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ashep.adapters.sources import github, place_of, source_of
+from ashep.adapters.system import rest_api
 from ashep.core.policy.sources import GitHubSource
 from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
 from ashep.extras.simulation.memory.source import MemorySource
@@ -229,6 +230,75 @@ async def test_two_thousand_issues_are_all_seen(site: FakeForge) -> None:
     await source.aclose()
 
 
+@pytest.mark.parametrize("everything", [True, False])
+async def test_an_issue_that_changes_while_pages_are_read_hides_no_other(site: FakeForge, *, everything: bool) -> None:
+    source, first = await made(site), site.issues.opens("t", labels=("ashep",))
+    await settled(source)
+    others = [site.issues.opens("t", labels=("ashep",)) for _ in range(60)]
+    requests = iter(range(100))
+
+    def change(request: Request) -> None:
+        if request.url.path.endswith("/issues") and next(requests) == 1:
+            for issue in (first, *others[:20]):
+                site.issues.says(issue, "eve", "Meanwhile.")
+
+    site.trouble = change
+    numbers = {item.number for item in await source.changed(everything=everything) or ()}
+    assert numbers >= {issue.number for issue in others}
+    await source.aclose()
+
+
+async def test_a_hundred_issues_of_one_second_are_all_seen(site: FakeForge) -> None:
+    source = await made(site)
+    issues = [site.issues.opens("t", labels=("ashep",)) for _ in range(100)]
+    for issue in issues:
+        issue.updated = issues[0].updated
+    assert len(await source.changed() or ()) == 100
+    await source.aclose()
+
+
+async def test_a_label_that_was_taken_off_within_the_second_is_a_change(site: FakeForge) -> None:
+    source = await made(site)
+    issue = site.issues.opens("t", labels=("ashep",))
+    before = await source.issue(issue.number)
+    moment = issue.updated
+    site.issues.labels(issue, "ashep", "olga", off=True)
+    issue.updated = moment
+    after = await source.issue(issue.number)
+    assert (before.labelled, after.labelled) == (True, False)
+    assert before.updated != after.updated
+    await source.aclose()
+
+
+async def test_a_page_of_the_longest_texts_fits_into_an_answer(
+    site: FakeForge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = 32  # of the real sizes
+    monkeypatch.setattr(rest_api, "LARGEST", rest_api.LARGEST // part)
+    source = await made(site)
+    for _ in range(70):
+        site.issues.opens("t", "eve", body="\x01" * (65_536 // part), labels=("ashep",))
+    assert len(await source.changed() or ()) == 70
+    await source.aclose()
+
+
+async def test_more_changes_than_one_look_reads_are_left_to_the_next(
+    site: FakeForge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, last = await made(site), site.issues.opens("t")
+    await settled(source)
+    monkeypatch.setattr(github, "MOST_PAGES", 2)
+    for _ in range(100):
+        last = site.issues.opens("t", labels=("ashep",))
+    numbers = {item.number for item in await source.changed() or ()}
+    assert last.number not in numbers
+    source.confirm()
+    assert last.number in {item.number for item in await source.changed() or ()}
+    with pytest.raises(ForgeRefused, match="more than 80 issues carry the label ashep"):
+        await source.changed(everything=True)
+    await source.aclose()
+
+
 SPENT = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2014882977", "date": "Sun, 06 Nov 2033 08:49:37 GMT"}
 
 
@@ -242,6 +312,7 @@ SPENT = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2014882977", "date"
         (401, {}, ForgeUnauthorized, None),
         (301, {}, ForgeRefused, None),
         (404, {}, ForgeRefused, None),
+        (422, {}, ForgeRefused, None),
     ],
 )  # fmt: skip
 async def test_what_it_refuses_is_told_apart(
@@ -267,10 +338,23 @@ def only(path: str, status: int = 404) -> Callable[[Request], Response | None]:
 async def test_a_repository_that_was_renamed_or_hidden_takes_no_issue_away(site: FakeForge) -> None:
     source = await made(site)
     number = site.issues.opens("t", labels=("ashep",)).number
-    for status in (301, 404):
+    for status, message in ((301, "was renamed or transferred: name it as it is called now"), (404, "404")):
         site.trouble = lambda request, status=status: JSONResponse({"message": "Moved"}, status)
-        with pytest.raises(ForgeRefused):
-            await source.issue(number)
+        for ask in (source.issue(number), source.permission("ann")):
+            with pytest.raises((ForgeRefused, ForgeUnauthorized)):
+                await ask
+        site.trouble = only("/issues", status)
+        with pytest.raises(ForgeRefused, match=message):
+            await source.changed()
+    await source.aclose()
+
+
+async def test_a_comment_that_was_deleted_has_no_thumbs(site: FakeForge) -> None:
+    source = await made(site)
+    assert await source.thumbs(4711) == ()
+    site.trouble = only("/reactions", 403)
+    with pytest.raises(ForgeRefused):
+        await source.thumbs(4711)
     await source.aclose()
 
 
@@ -372,6 +456,9 @@ async def test_the_token_is_in_no_message(site: FakeForge) -> None:
     [
         ("https://github.com/acme/shop.git", ("github.com", "acme/shop", "https://api.github.com")),
         ("git@github.com:acme/shop.git", ("github.com", "acme/shop", "https://api.github.com")),
+        ("ssh://git@ssh.github.com:443/acme/shop", ("github.com", "acme/shop", "https://api.github.com")),
+        ("gh:acme/shop", ("github.com", "acme/shop", "https://api.github.com")),
+        ("https://olga:secret@forge.example/a/b/c", None),
         ("ssh://git@git.example:2222/acme/shop", ("git.example", "acme/shop", "https://git.example/api/v3")),
         ("/srv/git/shop", None),
     ],
@@ -381,9 +468,11 @@ async def test_the_remote_says_which_repository_it_is(
 ) -> None:
     await anyio.run_process(["git", "init", "-q", str(tmp_path)])
     await anyio.run_process(["git", "-C", str(tmp_path), "remote", "add", "origin", address])
+    await anyio.run_process(["git", "-C", str(tmp_path), "config", "url.https://github.com/.insteadOf", "gh:"])
     if where is None:
-        with pytest.raises(AshepError, match=r"sources\.github\.repository"):
+        with pytest.raises(AshepError, match=r"sources\.github\.repository") as caught:
             await place_of(tmp_path, GitHubSource())
+        assert "secret" not in str(caught.value)
         return
     found = await place_of(tmp_path, GitHubSource())
     assert (found.host, found.repository, found.url) == where

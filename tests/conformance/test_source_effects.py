@@ -1,5 +1,6 @@
 """Issues of a source in the tracker, in memory and in the real bd: the effects, repeated as after a crash."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from ashep.core.facts.sources import CloseAtSource, IssueMirrored, MirrorIssue, SaidAtSource, SayAtSource, SourceView
 from ashep.core.policy.settings import Settings
 from ashep.core.state.world import World
-from ashep.daemon.effects.sources import SourceAdapters, SourceEffects
+from ashep.daemon.effects.sources import MOST_TEXT, SourceAdapters, SourceEffects
 from ashep.errors import TrackerRefused
 from ashep.extras.simulation.memory.source import MemorySource
 from ashep.extras.simulation.virtual_time import LoopClock
@@ -51,6 +52,31 @@ async def test_an_issue_is_mirrored_once_rewritten_closed_and_opened_again(
         assert (seen.issue.title, seen.issue.status) == ("Add both", status)
     assert seen.text.description.endswith("ann: please")
     await effects.aclose()
+
+
+async def test_what_people_say_reaches_the_tracker_however_long_the_text_is(
+    world: MemoryWorld | BeadsWorld, tmp_path: Path
+) -> None:
+    effects, _, blobs = await effects_of(world, tmp_path)
+    text, comments = await blobs.keep(json.dumps({"title": "t", "body": "x" * 65_536})), await blobs.keep("Say please.")
+    await effects.carry_out(MirrorIssue("k", "t-gh-12", VIEW, text, comments, closed=None), World())
+    seen = await world.tracker.issue("t-gh-12")
+    assert seen is not None
+    assert seen.text.description.endswith(f"x\n\n({VIEW.url})\n\nSay please.")
+    assert len(seen.text.description) == MOST_TEXT
+
+
+async def test_an_issue_stays_the_same_under_another_name_of_its_repository(
+    world: MemoryWorld | BeadsWorld, tmp_path: Path
+) -> None:
+    effects, _, blobs = await effects_of(world, tmp_path)
+    text, view = await blobs.keep('{"title": "Add it", "body": ""}'), replace(VIEW, key="7")
+    command = MirrorIssue("k", "t-gh-12", view, text, "", closed=None)
+    await effects.carry_out(command, World())
+    renamed = replace(command, view=replace(view, source="acme/store"))
+    assert await effects.carry_out(renamed, World()) == [IssueMirrored("t-gh-12", "k")]
+    with pytest.raises(TrackerRefused, match="not that of"):
+        await effects.carry_out(replace(command, view=replace(view, key="8")), World())
 
 
 async def test_an_issue_of_that_id_that_is_another_is_left_alone(

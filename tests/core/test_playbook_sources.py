@@ -1,6 +1,7 @@
 """Conversations about issues of GitHub: who may ask for work, what stands here and there, and whose answers count."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -17,9 +18,9 @@ from ashep.core.policy.settings import AgentsSettings, People, Settings, WorkerS
 from ashep.core.policy.sources import GitHubSource, Sources
 from ashep.core.reconcile.observe import issue_read
 from ashep.core.reconcile.sources import commit_read, source_read, word_read
-from ashep.core.runs.source_comments import mark, quoted, wanted_comments
+from ashep.core.runs.source_comments import mark, quoted, read_word, wanted_comments
 from ashep.core.text import issues_named
-from tests.core.given import T0, policy_of
+from tests.core.given import T0, adopted, policy_of
 from tests.core.playbook import Playbook, like
 
 ISSUE = "t-gh-12"
@@ -118,6 +119,9 @@ def test_a_label_counts_by_what_its_actor_may_do(permission: str) -> None:
         (voice("ann", "write"), ("MEMBER",), True),
         (voice("ann", "write"), ("OWNER",), False),
         (voice("ann", "admin"), ("OWNER",), True),
+        (voice("owner", "read"), ("OWNER",), False),
+        (voice("Collaborator", "read"), ("COLLABORATOR", "MEMBER"), False),
+        (voice("", "none"), None, False),
         (None, None, False),
     ],
 )
@@ -146,7 +150,11 @@ def test_a_nod_approves_text_that_was_changed() -> None:
 
 
 def test_where_nobody_can_say_when_it_was_changed_it_waits() -> None:
-    assert book_of(replace(VIEW, unknown="403")).world.sources[ISSUE].code == "edited"
+    book = book_of(replace(VIEW, unknown="403")).answered()
+    assert book.world.sources[ISSUE].code == "edited"
+    book >> said(book, "approve") << ...
+    assert not book.world.sources[ISSUE].admitted, "who says yes cannot know which text it was"
+    assert "the token must be allowed to read it by GraphQL" in there(book)["state"]
 
 
 def test_text_that_changes_while_an_agent_is_at_work_stops_nothing_and_reaches_nobody() -> None:
@@ -166,7 +174,20 @@ def test_until_its_source_has_shown_it_nothing_begins() -> None:
     assert book.answered().looked().flow(ISSUE).stage == "work"
 
 
-def test_other_people_count_once_the_settings_say_so() -> None:
+def test_only_ids_of_sources_wait_for_their_source() -> None:
+    book = Playbook(ASKS, config=CONFIG, issues=("t-gh-tools-9", "my-gh-3", "t-gh-9.1")).looked()
+    codes = {issue: account(book.world, issue).code for issue in ("t-gh-tools-9", "my-gh-3", "t-gh-9.1")}
+    assert [issue for issue, code in codes.items() if code == "source"] == ["t-gh-tools-9"]
+
+
+def test_an_issue_whose_source_is_none_any_more_does_not_begin() -> None:
+    book = book_of().answered()
+    others = Sources(github=GitHubSource(repository="acme/other"))
+    book >> adopted(CONFIG.model_copy(update={"sources": others})) << ...
+    assert book.looked().flow(ISSUE).why == "acme/shop is no source of this project any more"
+
+
+def test_ids_tell_repositories_apart() -> None:
     assert source_id("shop", "acme/Big_Shop.js", 7, several=True) == "shop-gh-big-shop-js-7"
     assert source_id("shop", "acme/shop", 7, several=False) == "shop-gh-7"
 
@@ -284,6 +305,30 @@ def test_wanted_changes_reach_the_tracker_before_anybody_works_on_them() -> None
     book >> book.next() << like(sources.SourceWordJudged, counts=True)
     book << like(issues.PersonAnswered, answer="changes_requested") << issues.CycleBegan
     book << like(issues.PhaseEntered, phase="implement") << ...
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("/ashep approve", ("approve", "")),
+        ("/ashep Approve\r\n\r\nThanks, @ann.\r\n", ("approve", "Thanks, @ann.")),
+        ("/ashep changes: Say please.\r\n```\r\nx\r\n```", ("changes", "Say please.\n```\nx\n```")),
+        ("/ashep answer " + "x" * 2**20, ("answer", "x" * 4000)),
+        ("/ashep dance!", ("dance", "!")),
+        ("> /ashep approve", None),
+        ("```\n/ashep approve\n```", None),
+        ("    /ashep approve", None),
+        ("Thanks!\n/ashep approve", None),
+        ("<!-- x -->\n/ashep approve", None),
+        ("/ashep\napprove", None),
+        ("/ashep approve? I would not", None),
+        ("/ashep approve-not", None),
+        ("/ashepapprove", None),
+        ("", None),
+    ],
+)
+def test_only_the_first_line_of_a_comment_speaks_to_ashep(text: str, word: tuple[str, str] | None) -> None:
+    assert read_word(text) == word
 
 
 def refused(book: Playbook, told: list[Any]) -> sources.SourceWordJudged:
@@ -407,8 +452,23 @@ def test_what_failed_is_tried_again_later_each_time_and_what_is_refused_is_not()
     assert book >> sources.SourceDue(ISSUE) << like(sources.MirrorIssue, key=command.key, tries=1)
     book.dropped()
     assert book >> sources.SourceFailed(ISSUE, command.key, "no", final=True)
+    assert book.world.sources[ISSUE].due is None
     assert book >> sources.SourceDue(ISSUE)
     shown(book, title="another") << sources.MirrorIssue << ...
+
+
+def test_each_comment_that_is_refused_is_refused_once() -> None:
+    book = working()
+    book >> book.reports(name=ISSUE) << ...
+    keys = Counter[str]()
+    for _ in range(20):
+        while book.made.jobs:
+            command = book.dropped()
+            if isinstance(command, sources.SayAtSource):
+                keys[command.key] += 1
+                book >> sources.SourceFailed(ISSUE, command.key, "it is locked", final=True) << ...
+        book >> sources.SourceDue(ISSUE) << ...
+    assert [*keys.values()] == [1, 1], "the state, and the question"
 
 
 def test_it_can_be_read_by_everybody_who_asks_for_more() -> None:

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from ashep.adapters.system.json_fields import text, whole
 from ashep.adapters.system.rest_api import Api
+from ashep.core.delivery.pull_request_body import OURS
 from ashep.core.policy.settings import PUSHES
 from ashep.errors import ForgeRefused, ForgeUnauthorized
 from ashep.ports.landing import PullRequestComment, PullState
@@ -15,8 +16,6 @@ MOST_WORDS = 4_000
 MOST_URL = 500
 BELONGING = frozenset({"OWNER", "MEMBER", PUSHES})
 """What GitHub calls who belongs to a repository; anybody may be a CONTRIBUTOR."""
-OURS = "<!-- agent-shepherd:"
-"""What a text of ours holds (`ashep.core.delivery.pull_request_body.marker`)."""
 
 
 class ForgeCheck(NamedTuple):

@@ -42,14 +42,16 @@ async def place_of(project: Path, settings: GitHubSource) -> Place:
     if settings.repository is not None:
         host = urlsplit(settings.url).hostname if settings.url else PUBLIC
         return Place(host or PUBLIC, settings.repository, settings.url)
-    result = await Git(project).run("config", "--get", f"remote.{settings.remote}.url")
+    result = await Git(project).run("remote", "get-url", settings.remote)
     address = result.stdout.decode(errors="replace").strip()
     parts = urlsplit(address) if "://" in address else None
     match = None if parts else _REMOTE.fullmatch(address)
-    host = (parts.hostname if parts else match["host"] if match else "") or ""
+    host = ((parts.hostname if parts else match["host"] if match else "") or "").lower()
+    host = PUBLIC if host == f"ssh.{PUBLIC}" else host
     path = (parts.path if parts else match["path"] if match else "").strip("/").removesuffix(".git")
     if not host or not re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", path):
-        reason = f"the remote {settings.remote} leads to {address or 'nowhere'}, which names no repository"
+        place = address.rpartition("@")[2] or "nowhere"  # without a password
+        reason = f"the remote {settings.remote} leads to {place}, which names no repository"
         raise AshepError(f"{reason}: set `sources.github.repository` in config.yaml")
     return Place(host, path, settings.url)
 

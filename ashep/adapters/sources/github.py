@@ -78,7 +78,7 @@ class GitHubIssues:
                 raise ForgeRefused(f"more than {MOST_PAGES * PER_PAGE} issues carry the label {self._label}")
         moments = [] if everything else [text(item, "updated_at") for item in results.values()]
         latest = max([self._next, *moments])
-        self._known_etag = self._known_etag if latest == self._since and not everything else ""
+        self._known_etag = self._known_etag if latest == self._since else ""
         self._next = latest
         return tuple(self._read(item) for item in results.values() if field(item, "pull_request") is None)
 

@@ -237,8 +237,8 @@ def why(project: Path | None, *, issue: Issue, as_json: Json = False) -> int:
     with picture(state) as seen:
         told = issue_story.tell_story(seen.database, issue, partial(attempts.blob, state))
         _hint(seen)
-    if told is None:
-        raise AshepError(f"nothing is known of an issue {issue}")
+        if told is None:
+            raise AshepError(issue_story.explain_unknown(seen.database, issue))
     if as_json:
         output.data(told)
         return 0

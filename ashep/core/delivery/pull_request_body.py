@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from ashep.core.facts.delivery import CheckResult, Verification, status_of, summary_of
 from ashep.core.text import clean
 
+OURS = "<!-- agent-shepherd:"
+"""What a text of ours at a forge holds."""
+
 MOST_TITLE = 200
 MOST_SUMMARY = 8_000
 """Characters that are shown of what the agent said."""
@@ -23,7 +26,7 @@ _MARKS = {"passed": "passed ", "failed": "FAILED ", "error": "ERROR  ", "skipped
 def marker(key: str) -> str:
     """Give the line by which a pull request of ours is found again; a forge shows no comment of HTML."""
     safe = re.sub(r"[^A-Za-z0-9._/:-]", "_", key).replace("--", "_")
-    return f"<!-- agent-shepherd: {safe} -->"
+    return f"{OURS} {safe} -->"
 
 
 def title(issue: str, said: str) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from ashep.core.facts.sources import SourceAdmitted, SourceHeld, SourceView, Voice
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import PUSHES, Settings
+from ashep.core.policy.sources import short_name
 from ashep.core.state.holds import Hold
 from ashep.core.state.sources.source_issue import SourceIssue
 from ashep.core.state.world import World
@@ -18,13 +19,10 @@ OWNS = "OWNER"
 OVER = ("gone", "closed")
 """Why an issue may not be worked on that is over there."""
 
-_ID = re.compile(r"[A-Za-z0-9]+")
-
 
 def source_id(prefix: str, name: str, number: int, *, several: bool) -> str:
     """Give the id in the tracker; `several`: there are more repositories than this one (`owner/name`)."""
-    word = "-".join(_ID.findall(name.rpartition("/")[2])).lower()
-    return f"{prefix}-gh-{word}-{number}" if several else f"{prefix}-gh-{number}"
+    return f"{prefix}-gh-{short_name(name)}-{number}" if several else f"{prefix}-gh-{number}"
 
 
 def is_other(known: SourceView, source: str, number: int, key: str) -> bool:
@@ -99,10 +97,16 @@ def admitted(world: World, record: SourceIssue, issue: str) -> list[Fact]:
 
 def hold(world: World, issue: str) -> Hold | None:
     """Say why an issue of a source is not begun; None: it may be, or is no such issue."""
-    record = world.sources.get(issue)
+    record, names = world.sources.get(issue), [item.repository for item in world.settings.sources.all]
+    if (
+        record is not None
+        and names
+        and record.view.source.casefold() not in [(name or record.view.source).casefold() for name in names]
+    ):
+        return Hold("source", f"{record.view.source} is no source of this project any more")
     if record is not None:
         return Hold("source", record.reason) if record.code or not record.admitted else None
     prefix = re.escape(world.tracker.prefix) if world.tracker is not None else ""
-    if world.settings.sources.all and re.fullmatch(rf"{prefix}-gh-([a-z0-9-]+-)?[0-9]+", issue):
+    if names and re.fullmatch(rf"{prefix}-gh-([a-z0-9-]+-)?[0-9]+", issue):
         return Hold("source", "its source has not shown it yet")
     return None

@@ -1,5 +1,6 @@
 """Where issues come from besides the tracker: stories of BMAD, and issues of GitHub."""
 
+import re
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
@@ -44,6 +45,11 @@ class GitHubSource(Document):
     phase, the agent, the cost and what agents said, too."""
 
 
+def short_name(repository: str) -> str:
+    """Give the word for a repository in ids of issues, where there are several."""
+    return "-".join(re.findall(r"[A-Za-z0-9]+", repository.rpartition("/")[2])).lower()
+
+
 class Sources(Document):
     """Where issues come from besides the tracker. They are kept in the tracker, too."""
 
@@ -59,6 +65,6 @@ class Sources(Document):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         names = [source.repository for source in self.all]
-        if len(names) > 1 and (None in names or len({name.casefold() for name in names if name}) < len(names)):
-            raise ValueError("of several repositories each is named once, by `repository`")
+        if len(names) > 1 and (None in names or len({short_name(name) for name in names if name}) < len(names)):
+            raise ValueError("of several repositories each needs `repository`, with a name that no other has")
         return self

@@ -7,7 +7,7 @@ command in it. On `publish: state` nothing is published of costs, agents, prompt
 import re
 from collections.abc import Iterator
 
-from ashep.core.delivery.pull_request_body import fenced
+from ashep.core.delivery.pull_request_body import fenced, marker
 from ashep.core.policy.sources import GitHubSource
 from ashep.core.runs.requests import get_open_request, question_of
 from ashep.core.state.flow import Flow
@@ -24,6 +24,10 @@ ASKED_ANEW = ("edited", "reopened")
 MOST = 6_000
 """Characters of what an agent said that are shown."""
 
+MOST_WORDS = 4_000
+"""Characters of what one comment says to ashep."""
+
+_WORD = re.compile(r"/ashep[ \t]+(?P<verb>[A-Za-z]+)(?![^\s:,.!])[ \t:,]*(?P<rest>.*)", re.DOTALL)
 _PATH = re.compile(
     r"(?<![\w/.])(?:file://)?(?:~[\w.-]*(?:/[\w.@+-]+)+|(?:/[\w.@+-]+){2,})/?|\b[A-Za-z]:[\\/][\w\\/.-]+"
 )
@@ -31,8 +35,14 @@ _HTML = re.compile(r"<!--|-->")
 
 
 def mark(issue: str, name: str) -> str:
-    """Give the line by which a comment of ashep's is found again; the page shows no comment of HTML."""
-    return f"<!-- agent-shepherd: source/{issue}/{name} -->"
+    """Give the line by which a comment of ashep's is found again."""
+    return marker(f"source/{issue}/{name}")
+
+
+def read_word(text: str) -> tuple[str, str] | None:
+    """Read what a comment says to ashep, as verb and what follows it. None: its first line says nothing to ashep."""
+    match = _WORD.match(clean(text))
+    return (match["verb"].lower(), match["rest"].strip()[:MOST_WORDS]) if match is not None else None
 
 
 def settings_of(world: World, source: str) -> GitHubSource:

@@ -93,8 +93,8 @@ class SourceEffects:
         words = json.loads(await to_thread.run_sync(self.blobs.text, command.text))
         comment = await to_thread.run_sync(self.blobs.text, command.comments) if command.comments else ""
         title = " ".join(clean(words["title"]).split())[:MOST_TITLE] or f"#{view.number}"
-        end = "\n\n".join(filter(None, [f"({view.url})", comment]))  # answers reach the agent, however long the text is
-        description = f"{clean(words['body']).strip()[: MOST_TEXT - len(end)]}\n\n{end}".lstrip()
+        end = "".join(f"\n\n{part}" for part in (f"({view.url})", comment) if part)  # answers reach agents in any case
+        description = f"{clean(words['body']).strip()[: MOST_TEXT - len(end)]}{end}".strip()
         identity: dict[str, JsonValue] = {
             "source": view.source,
             "number": view.number,

@@ -39,9 +39,8 @@ class MemorySource:
         """Somebody opens an issue; give its number."""
         number = len(self.issues) + 12
         url = f"memory:{self.name}/{number}"
-        self.issues[number] = StoredSourceIssue(
-            SourceIssueRead(number, url, title, "open", labelled=False), SourceHistory(title=title, body=body)
-        )
+        read = SourceIssueRead(number, url, title, "open", labelled=False, key=url)
+        self.issues[number] = StoredSourceIssue(read, SourceHistory(title=title, body=body))
         self._touch(number)
         if labelled:
             self.labels(number, login)
