@@ -1,6 +1,6 @@
 """Issues of sources: whether they may be worked on, what an answer there leads to, and what is lacking."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -67,27 +67,11 @@ def availability_read(world: World, source: str, reason: str) -> list[Fact]:
 
 def due(world: World, source: str) -> list[Fact]:
     """Give what is to be tried again at a source by now."""
-    mine = (
-        (issue, item) for issue, item in world.sources.items() if item.view.source == source and item.due is not None
-    )
-    return [facts.SourceDue(issue) for issue, item in sorted(mine) if item.due is not None and item.due <= world.now]
+    waiting = [(issue, item.due) for issue, item in world.sources.items() if item.view.source == source]
+    return [facts.SourceDue(issue) for issue, moment in sorted(waiting) if moment is not None and moment <= world.now]
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------
-
-
-def after_seen(earlier: World, world: World, fact: Any) -> list[Fact]:
-    """Decide whether it may be worked on, and stop what may not."""
-    record = world.sources.get(fact.issue)
-    if record is None:
-        return []
-    return admitted(world, record, fact.issue) or _stop(world, fact.issue, record)
-
-
-def after_held(earlier: World, world: World, fact: facts.SourceHeld) -> list[Fact]:
-    """Stop work on what may not be worked on any more. A text that was changed stops nothing: agents do not see it."""
-    record = world.sources.get(fact.issue)
-    return (_stop(world, fact.issue, record) or _next_word(world, record)) if record is not None else []
 
 
 def _stoppable(world: World, issue: str) -> bool:
@@ -96,6 +80,7 @@ def _stoppable(world: World, issue: str) -> bool:
 
 
 def _stop(world: World, issue: str, record: SourceIssue) -> list[Fact]:
+    """Stop work on what may not be worked on any more. A text that was changed stops nothing: agents do not see it."""
     if not record.code or record.code == "edited" or not _stoppable(world, issue):
         return []
     flow = world.flows[issue]
@@ -105,26 +90,6 @@ def _stop(world: World, issue: str, record: SourceIssue) -> list[Fact]:
 def adopted(world: World) -> list[Fact]:
     """Hold what is known against other settings: whose word counts may be others'."""
     return [item for issue in sorted(world.sources) for item in admitted(world, world.sources[issue], issue)]
-
-
-def word_seen(earlier: World, world: World, fact: facts.SourceWordSeen) -> list[Fact]:
-    """Judge a word, once that can be done."""
-    record = world.sources.get(fact.issue)
-    return judge(world, record, fact) if record is not None and _is_heard(world, record, fact) else []
-
-
-def after_effect(earlier: World, world: World, fact: Any) -> list[Fact]:
-    """Judge the words that waited for that."""
-    record = world.sources.get(fact.issue)
-    return _next_word(world, record) if record is not None else []
-
-
-def word_judged(earlier: World, world: World, fact: facts.SourceWordJudged) -> list[Fact]:
-    """Decide again where somebody approved or stopped it, and judge the next word."""
-    record = world.sources.get(fact.issue)
-    if record is None:
-        return []
-    return admitted(world, record, fact.issue) or _next_word(world, record)
 
 
 def _next_word(world: World, record: SourceIssue) -> list[Fact]:
@@ -316,13 +281,32 @@ FOLDS: WorldFolds = {
     facts.SourceStood: fold_availability,
 }  # fmt: skip
 
+
+def _of_record(rule: Callable[[World, SourceIssue, Any], list[Fact]]) -> Callable[[World, World, Any], list[Fact]]:
+    """Make a rule of one about what is known of an issue; where nothing is, nothing follows."""
+
+    def follow(earlier: World, world: World, fact: Any) -> list[Fact]:
+        record = world.sources.get(fact.issue)
+        return rule(world, record, fact) if record is not None else []
+
+    return follow
+
+
 RULES: WorldRules = {
-    facts.SourceSeen: after_seen,
-    facts.SourceHeld: after_held,
-    facts.SourceAdmitted: after_effect,
-    facts.SourceWordSeen: word_seen,
-    facts.SourceWordJudged: word_judged,
-    facts.IssueMirrored: after_effect,
-    facts.SaidAtSource: after_effect,
-    facts.SourceFailed: after_effect,
+    facts.SourceSeen: _of_record(
+        lambda world, record, fact: admitted(world, record, fact.issue) or _stop(world, fact.issue, record)
+    ),
+    facts.SourceHeld: _of_record(
+        lambda world, record, fact: _stop(world, fact.issue, record) or _next_word(world, record)
+    ),
+    facts.SourceWordSeen: _of_record(
+        lambda world, record, fact: judge(world, record, fact) if _is_heard(world, record, fact) else []
+    ),
+    facts.SourceWordJudged: _of_record(
+        lambda world, record, fact: admitted(world, record, fact.issue) or _next_word(world, record)
+    ),
+    **dict.fromkeys(
+        (facts.SourceAdmitted, facts.IssueMirrored, facts.SaidAtSource, facts.SourceFailed),
+        _of_record(lambda world, record, fact: _next_word(world, record)),
+    ),
 }
