@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from anyio import to_thread
 
@@ -14,19 +13,20 @@ from ashep.actions.setup.checks import CheckFact, find_checks, try_check
 from ashep.actions.setup.known_agents import AgentFact, describe_no_agent, find_agents
 from ashep.actions.setup.written import NONE, written_answers
 from ashep.actions.story_catalog import look
+from ashep.adapters.git import remote_address
 from ashep.adapters.git.command import Git
 from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.sandboxes.bubblewrap import try_out
 from ashep.adapters.system import programs
+from ashep.adapters.system.gh_login import gh_token
 from ashep.adapters.system.tool_sources import how_to_get
 from ashep.config.starter.setup_files import ChosenForge
-from ashep.errors import AshepError, UsageError
+from ashep.errors import UsageError
 from ashep.factories import FOLDER
 
 _MOST_CHECKS = 2
 """Commands that are run on the base, the likeliest first, until one passes."""
 
-_ADDRESS = re.compile(r"(?:[\w+.-]+@)?(?P<host>[\w.-]+):(?P<path>[^/].*)")  # as git@github.com:owner/name.git
 _REPOSITORY = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+")
 _FORGES = {"github": "github", "gitlab": "gitlab", "gitea": "gitea", "forgejo": "gitea", "codeberg": "gitea"}
 _PUBLIC = "https://api.github.com"
@@ -136,13 +136,13 @@ async def _ask_git(project: Path, *words: str) -> str:
 
 async def find_forge(project: Path, environ: Mapping[str, str]) -> ForgeFact | None:
     """Find out which forge `origin` leads to, and whether somebody is logged in there; None: to none that is known."""
-    proposals = read_address(await _ask_git(project, "config", "--get", "remote.origin.url"))
+    proposals = read_address(await remote_address.remote_address(project))
     if proposals is None:
         return None
     kind, host, repository = proposals
     variable = _TOKENS[kind][0]
     login = variable if environ.get(variable) else ""
-    if kind == "github" and not login and await _is_logged_in(host):
+    if kind == "github" and not login and await gh_token(host):
         login = "gh"
     url = environ.get("GITHUB_API_URL", "").rstrip("/") if kind == "github" else ""
     return ForgeFact(kind, host, repository, login, "" if url == _PUBLIC else url)
@@ -150,24 +150,9 @@ async def find_forge(project: Path, environ: Mapping[str, str]) -> ForgeFact | N
 
 def read_address(address: str) -> tuple[str, str, str] | None:
     """Read the forge, host and repository from a remote's address; None: it is of no forge that is known."""
-    parts = urlsplit(address) if "://" in address else None
-    match = None if parts else _ADDRESS.fullmatch(address)
-    host = (parts.hostname if parts else match["host"] if match else "") or ""
-    path = (parts.path if parts else match["path"] if match else "").strip("/").removesuffix(".git")
+    host, path = remote_address.read_address(address)
     kind = next((kind for word, kind in _FORGES.items() if word in host), None)
     return (kind, host, path) if kind and _REPOSITORY.fullmatch(path) else None
-
-
-async def _is_logged_in(host: str) -> bool:
-    program = await to_thread.run_sync(programs.find, "gh")
-    if program is None:
-        return False
-    try:
-        argv = [program, "auth", "token", "--hostname", host]
-        result = await programs.run(argv, cwd=None, env=None, timeout=20.0)
-    except AshepError:
-        return False
-    return result.returncode == 0 and bool(result.stdout.strip())
 
 
 # --- the project --------------------------------------------------------------------------------------------------

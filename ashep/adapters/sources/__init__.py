@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import anyio.to_thread
-
-from ashep.adapters.git.command import Git
+from ashep.adapters.git.remote_address import read_address, remote_address
 from ashep.adapters.sources.github import HEADERS, GitHubIssues
-from ashep.adapters.system import programs
+from ashep.adapters.system.gh_login import gh_token
 from ashep.adapters.system.rest_api import Api, Http
 from ashep.core.policy.sources import GitHubSource
 from ashep.errors import AshepError, ForgeUnauthorized
@@ -25,7 +23,6 @@ from ashep.redaction import Redaction
 __all__ = ["Place", "place_of", "source_of"]
 
 PUBLIC = "github.com"
-_REMOTE = re.compile(r"(?:[\w+.-]+@)?(?P<host>[\w.-]+):(?P<path>[^/].*)")  # as git@github.com:owner/name.git
 
 
 class Place:
@@ -38,18 +35,13 @@ class Place:
 
 
 async def place_of(project: Path, settings: GitHubSource) -> Place:
-    """Find out which repository is meant. Raises `AshepError` where the remote does not tell."""
+    """Find out which repository is meant. Raises `AshepError` where the remote does not say so."""
     if settings.repository is not None:
         host = urlsplit(settings.url).hostname if settings.url else PUBLIC
         return Place(host or PUBLIC, settings.repository, settings.url)
-    result = await Git(project).run("remote", "get-url", settings.remote)
-    address = result.stdout.decode(errors="replace").strip()
-    parts = urlsplit(address) if "://" in address else None
-    match = None if parts else _REMOTE.fullmatch(address)
-    host = ((parts.hostname if parts else match["host"] if match else "") or "").lower()
-    host = PUBLIC if host == f"ssh.{PUBLIC}" else host
-    path = (parts.path if parts else match["path"] if match else "").strip("/").removesuffix(".git")
-    if not host or not re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", path):
+    address = await remote_address(project, settings.remote)
+    host, path = read_address(address)
+    if not re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", path):
         place = address.rpartition("@")[2] or "nowhere"  # without a password
         reason = f"the remote {settings.remote} leads to {place}, which names no repository"
         raise AshepError(f"{reason}: set `sources.github.repository` in config.yaml")
@@ -65,7 +57,7 @@ async def source_of(
     """Give the source that the settings name. Raises `AshepError`; `ForgeUnauthorized`: there is no token."""
     place, environ = await place_of(project, settings), os.environ if environ is None else environ
     redaction = redaction or Redaction()
-    token = environ.get(settings.token_env, "").strip() or await _of_gh(place.host)
+    token = environ.get(settings.token_env, "").strip() or await gh_token(place.host)
     if not token or not token.isprintable():
         reason = f"the environment variable {settings.token_env} holds no token, and `gh auth token` gives none"
         raise ForgeUnauthorized(f"{reason}: set it, or log in with `gh auth login`")
@@ -73,11 +65,3 @@ async def source_of(
     headers = {**HEADERS, "Authorization": f"Bearer {token}"}
     api = Api(Http(place.url, headers, settings.timeout.total_seconds()), redaction)
     return GitHubIssues(api, place.repository, settings.label, graphql=f"{place.url.removesuffix('/v3')}/graphql")
-
-
-async def _of_gh(host: str) -> str:
-    program = await anyio.to_thread.run_sync(programs.find, "gh")
-    if program is None:
-        return ""
-    result = await programs.run([str(program), "auth", "token", "--hostname", host], cwd=None, env=None, timeout=20.0)
-    return result.stdout.decode(errors="replace").strip() if result.returncode == 0 else ""

@@ -102,11 +102,7 @@ class Api:
 
     async def get(self, path: str, **params: str | int) -> Any:
         """Read. Raises the errors of `ashep.ports.landing.Forge`."""
-        return (await self._get(path, params))[0]
-
-    async def _get(self, path: str, params: Mapping[str, str | int]) -> tuple[Any, ForgeResponse]:
-        answer = await self._transport.ask("GET", path, params, None)
-        return self._read(path, answer), answer
+        return (await self.get_changed(path, "", **params))[0]
 
     async def get_changed(self, path: str, etag: str, **params: str | int) -> tuple[Any, ForgeResponse]:
         """Read what may be known by its ETag: None where that is still so."""
@@ -121,7 +117,7 @@ class Api:
         """Read a list, `MOST_PAGES` pages of it at most. A server may give fewer on a page than it is asked for."""
         items: list[Any] = []
         for page in range(1, MOST_PAGES + 1):
-            part, answer = await self._get(path, {**params, size: PER_PAGE, "page": page})
+            part, answer = await self.get_changed(path, "", **params, **{size: PER_PAGE, "page": page})
             items += part if isinstance(part, list) else []
             if not part or 'rel="next"' not in answer.headers.get("link", ""):
                 break

@@ -259,7 +259,7 @@ def open_intents(world: World) -> list[facts.SourceCommand]:
 
 def fold_issue(world: World, body: Any) -> World:
     """Fold a record of an issue."""
-    record = state.folded(world.sources.get(body.issue), body, world.seq, world.now)
+    record = state.folded(world.sources.get(body.issue), body, world.now)
     return world if record is None else changed(world, sources=world.sources.insert(body.issue, record))
 
 

@@ -34,8 +34,6 @@ class SourceIssue:
     """What is known of an issue of a source."""
 
     view: facts.SourceView
-    seq: int = 0
-    """When it was seen so."""
     admitted: str = ""
     """The blob of the words that were approved; empty: none ever were."""
     code: str = ""
@@ -62,7 +60,6 @@ class SourceIssue:
     """An intent without an answer."""
     tries: int = 0
     """Failures in a row."""
-    error: str = ""
     due: datetime | None = None
     """It is not tried again before."""
     refused: tuple[str, ...] = ()
@@ -86,11 +83,11 @@ def digest_of(text: str) -> str:
 Body = facts.SourceFact | facts.SourceCommand
 
 
-def folded(record: SourceIssue | None, body: Body, seq: int, moment: datetime) -> SourceIssue | None:
+def folded(record: SourceIssue | None, body: Body, moment: datetime) -> SourceIssue | None:
     """Fold a record of an issue; None: nothing is known of it."""
     if isinstance(body, facts.SourceSeen):
         fresh = record or SourceIssue(body.view)
-        return replace(fresh, view=body.view, seq=seq, refused=(), closed=fresh.closed and body.view.state != "open")
+        return replace(fresh, view=body.view, refused=(), closed=fresh.closed and body.view.state != "open")
     if record is None:
         return None
     match body:
@@ -139,9 +136,9 @@ def _answered(
         wait = max(min(FIRST_AGAIN * 2 ** min(record.tries, 20), LAST_AGAIN), fact.wait)
         is_final = fact.final or (fact.unforeseen and record.tries + 1 >= FAULT_LIMIT)
         refused = (*record.refused, command.key)[-MOST_REFUSED:] if is_final else record.refused
-        failed = replace(record, open=None, error=fact.error, refused=refused)
+        failed = replace(record, open=None, refused=refused)
         return failed if fact.final else replace(failed, tries=record.tries + 1, due=moment + wait)
-    record = replace(record, open=None, tries=0, error="", due=None)
+    record = replace(record, open=None, tries=0, due=None)
     if isinstance(command, facts.MirrorIssue):
         return replace(record, mirrored=(command.text, command.comments, command.closed))
     if isinstance(command, facts.SayAtSource) and isinstance(fact, facts.SaidAtSource):

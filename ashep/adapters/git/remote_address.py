@@ -1,0 +1,25 @@
+"""Reads where a remote of a repository leads."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ashep.adapters.git.command import Git
+
+_SHORT = re.compile(r"(?:[\w+.-]+@)?(?P<host>[\w.-]+):(?P<path>[^/].*)")  # as git@github.com:owner/name.git
+
+
+async def remote_address(project: Path, remote: str = "origin") -> str:
+    """Give the address of a remote, as git uses it; empty where there is none."""
+    result = await Git(project).run("remote", "get-url", remote)
+    return result.stdout.decode(errors="replace").strip() if result.returncode == 0 else ""
+
+
+def read_address(address: str) -> tuple[str, str]:
+    """Give the host and the path of an address; both are empty where it is that of a folder."""
+    parts = urlsplit(address) if "://" in address else None
+    match = None if parts else _SHORT.fullmatch(address)
+    host = ((parts.hostname if parts else match["host"] if match else "") or "").lower()
+    path = (parts.path if parts else match["path"] if match else "").strip("/").removesuffix(".git")
+    host = "github.com" if host == "ssh.github.com" else host  # its port 443
+    return (host, path) if host else ("", "")
