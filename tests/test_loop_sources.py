@@ -10,7 +10,15 @@ import pytest
 
 from ashep.core.facts.issues import IssueTaken, PersonAnswered
 from ashep.core.facts.runs import RequestJudged
-from ashep.core.facts.sources import CloseAtSource, SourceCommand, SourceHeld, SourceSeen, SourceStood, SourceWordJudged
+from ashep.core.facts.sources import (
+    CloseAtSource,
+    ClosedAtSource,
+    SourceCommand,
+    SourceHeld,
+    SourceSeen,
+    SourceStood,
+    SourceWordJudged,
+)
 from ashep.core.state.pending_intents import FAULT_LIMIT
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
 from ashep.extras.simulation.memory.source import MemorySource
@@ -243,6 +251,36 @@ async def test_two_repositories_are_told_apart(folder: Path) -> None:
     assert all(any("Done: landed" in text for text in source.ours(12)) for source in both)
     assert all(len(source.ours(12)) == 2 for source in both), "state and result, of its own issue"
     world.check_done()
+
+
+@pytest.mark.parametrize("is_down", [True, False])
+async def test_an_issue_that_a_person_opens_again_is_worked_on_again_and_not_closed_at_once(
+    folder: Path, *, is_down: bool
+) -> None:
+    world = World(folder, config=CONFIG, policies=policy(IMPLEMENT))
+    world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+    world.source = source = MemorySource(world.clock.now)
+    source.opens("Teach it to add")
+
+    def is_done(times: int = 1) -> bool:
+        source.pushed["main"] = {commit.sha for commit in world.own_trees.history()}
+        return len(world.bodies(ClosedAtSource)) == times and source.issues[12].read.state == "closed"
+
+    async def open_again() -> None:
+        await wait_until(is_done, 3600, 5)
+        await anyio.sleep(600)
+        source.ends(12, "olga", "open")
+
+    if is_down:
+        await world.live(is_done, patience=3600)
+        source.ends(12, "olga", "open")
+    await world.live(lambda: is_done(2), patience=3600, beside=None if is_down else open_again)
+    assert len(world.bodies(IssueTaken)) == 2
+    assert sum(text.startswith("Done: landed") for text in source.ours(12)) == 2
+    source.says(12, "olga", "Thanks!")
+    await world.live(lambda: world.bodies(SourceSeen)[-1].view.comments != "", patience=600)
+    await world.live(lambda: world.all_closed(), patience=600)
+    assert len(world.bodies(IssueTaken)) == 2
 
 
 async def test_issues_keep_their_ids_when_the_repository_is_renamed_or_another_one_comes(folder: Path) -> None:

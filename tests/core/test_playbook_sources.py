@@ -442,6 +442,42 @@ def test_what_is_on_no_remote_is_not_closed_there() -> None:
     book >> commit_read(book.world, ISSUE, "c0ffee") << sources.CloseAtSource << ...
 
 
+def done(book: Playbook) -> Playbook:
+    """Go on until it has landed, and is closed there."""
+    book >> said(book, "approve") << ...
+    book.answered()
+    shown(book, state="closed", closer="shepherd")
+    book.answered()
+    assert (book.flow(ISSUE).stage, book.made.tracker[ISSUE].status) == ("closed", "closed")
+    return book
+
+
+def closings(book: Playbook) -> int:
+    """How often it was closed there."""
+    return sum(isinstance(command, sources.CloseAtSource) for command in book.made.done)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"reopened": voice(id="event/5", minutes=900)}, {"text": "blob2", "label": voice(id="event/5")}]
+)
+def test_what_is_opened_again_or_approved_with_other_words_is_worked_on_again(fields: dict[str, Any]) -> None:
+    book = done(asking())
+    shown(book, state="open", **fields)
+    book.answered()
+    assert (closings(book), book.made.tracker[ISSUE].status) == (1, "open")
+    book >> issue_read(book.world, book.made.tracker[ISSUE], book.world.seq) << ...
+    assert book.looked().flow(ISSUE).stage == "work"
+
+
+def test_a_look_that_began_before_it_was_closed_there_opens_nothing_again() -> None:
+    book = asking()
+    book >> said(book, "approve") << ...
+    book.answered()
+    shown(book, comments="blob3")
+    book.answered()
+    assert (closings(book), book.made.tracker[ISSUE].status) == (1, "closed")
+
+
 def test_what_failed_is_tried_again_later_each_time_and_what_is_refused_is_not() -> None:
     book = book_of()
     book << ...

@@ -530,8 +530,10 @@ class MadeUp:
         there = self.tracker.get(command.issue)
         if there is None:
             self.open(command.issue)
-        elif command.closed is not None and there.assignee is None:
-            self.change(command.issue, "ann", status="closed" if command.closed else "open")
+        elif command.closed and there.assignee is None:
+            self.change(command.issue, "ann", status="closed")
+        elif command.closed is False and there.status == "closed":
+            self.change(command.issue, "ann", status="open", assignee=None)
         return sources.IssueMirrored(command.issue, command.key)
 
     def _reclaim(self, command: c.ReclaimIssue) -> Fact:

@@ -216,8 +216,10 @@ def commit_of(world: World, flow: Flow) -> tuple[str, str] | None:
 def closes(world: World, issue: str, record: SourceIssue) -> bool:
     """Whether the issue is done, and would be closed there once the base there holds its work."""
     flow = world.flows.get(issue)
-    is_done = flow is not None and flow.stage == "closed" and flow.code == "shepherd"
-    return is_done and record.view.state == "open" and not record.closed and not record.code and bool(record.admitted)
+    if flow is None or (flow.stage, flow.code) != ("closed", "shepherd"):
+        return False
+    is_wanted = record.view.state == "open" and not record.closed and not record.code and bool(record.admitted)
+    return is_wanted and (record.opened_again is None or flow.since is None or flow.since > record.opened_again)
 
 
 def lacking(world: World, issue: str) -> list[facts.SourceCommand]:

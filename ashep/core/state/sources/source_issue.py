@@ -44,7 +44,7 @@ class SourceIssue:
     stopped: datetime | None = None
     """When somebody who counts stopped it."""
     mirrored: tuple[str, str, bool | None] | None = None
-    """What is there in the tracker: the blobs of its words and comments, and whether it was closed or opened."""
+    """What is there in the tracker: the blobs of its words and comments, and True where it was closed."""
     posts: tuple[tuple[str, Posted], ...] = ()
     """Our comments, by name."""
     replies: tuple[tuple[str, str], ...] = ()
@@ -56,6 +56,8 @@ class SourceIssue:
     """What the base there is known to hold of this issue."""
     closed: bool = False
     """We closed it there."""
+    opened_again: datetime | None = None
+    """When it was seen open again, or other words were approved, by our clock: what was done before is not all."""
     open: Intent | None = None
     """An intent without an answer."""
     tries: int = 0
@@ -86,8 +88,7 @@ Body = facts.SourceFact | facts.SourceCommand
 def folded(record: SourceIssue | None, body: Body, moment: datetime) -> SourceIssue | None:
     """Fold a record of an issue; None: nothing is known of it."""
     if isinstance(body, facts.SourceSeen):
-        fresh = record or SourceIssue(body.view)
-        return replace(fresh, view=body.view, refused=(), closed=fresh.closed and body.view.state != "open")
+        return _seen(record or SourceIssue(body.view), body.view, moment)
     if record is None:
         return None
     match body:
@@ -98,7 +99,9 @@ def folded(record: SourceIssue | None, body: Body, moment: datetime) -> SourceIs
         case facts.SourceDue():
             return replace(record, due=None)
         case facts.SourceAdmitted():
-            return replace(record, admitted=body.text, code="", reason=body.why)
+            is_changed = record.admitted not in ("", body.text)
+            record = replace(record, admitted=body.text, code="", reason=body.why)
+            return _opened_again(record, moment) if is_changed else record
         case facts.SourceHeld():
             return replace(record, code=body.code, reason=body.why)
         case facts.SourceWordJudged():
@@ -109,6 +112,19 @@ def folded(record: SourceIssue | None, body: Body, moment: datetime) -> SourceIs
             return record
         case _:
             return _answered(record, body, moment)
+
+
+def _seen(record: SourceIssue, view: facts.SourceView, moment: datetime) -> SourceIssue:
+    event, event_before = view.reopened, record.view.reopened
+    record = replace(record, view=view, refused=())
+    if view.state != "open" or event is None or (event_before is not None and event.id == event_before.id):
+        return record
+    return _opened_again(record, moment)
+
+
+def _opened_again(record: SourceIssue, moment: datetime) -> SourceIssue:
+    mirrored = (*record.mirrored[:2], True) if record.mirrored else None  # so that it is opened in the tracker, too
+    return replace(record, closed=False, opened_again=moment, mirrored=mirrored)
 
 
 def _judged(record: SourceIssue, fact: facts.SourceWordJudged) -> SourceIssue:
@@ -140,7 +156,7 @@ def _answered(
         return failed if fact.final else replace(failed, tries=record.tries + 1, due=moment + wait)
     record = replace(record, open=None, tries=0, due=None)
     if isinstance(command, facts.MirrorIssue):
-        return replace(record, mirrored=(command.text, command.comments, command.closed))
+        return replace(record, mirrored=(command.text, command.comments, command.closed or None))
     if isinstance(command, facts.SayAtSource) and isinstance(fact, facts.SaidAtSource):
         posts = tuple(item for item in record.posts if item[0] != fact.name)
         posted = Posted(fact.id, fact.posted, digest_of(command.text))
