@@ -52,8 +52,8 @@ class SourceWatch:
         self._shepherd, self._effects, self._blobs, self._signatures = shepherd, effects, blobs, signatures
         self._boxed, self._failures = boxed, 0
         self._looks = dict[str, int]()
-        self._wrong = dict[str, dict[int, ForgeError]]()
-        """What is wrong with single issues, by source."""
+        self._wrong = dict[str, tuple[dict[int, ForgeError], dict[int, ForgeError]]]()
+        """What is wrong with single issues of each source: with reading them, and with looking further."""
         self._read = dict[str, str]()
         """How each issue stood when it was read last, by its id."""
         self._may = dict[str, str]()
@@ -106,15 +106,14 @@ class SourceWatch:
         listed = {item.number: item for item in await source.changed(everything=everything) or ()}
         views = [record.view for record in self.records_of(source).values()]
         missing = [view.number for view in views if everything and view.labelled and view.state == "open"]
-        ids = self._known_ids()
+        ids = dict[str, str]()  # they stay when a repository is renamed, or another one is added
+        for issue, record in self._shepherd.world.sources.items():
+            ids |= dict.fromkeys([f"{record.view.source}#{record.view.number}", record.view.key], issue)
 
         async def read(number: int) -> None:
             await self._tell(source, listed.get(number) or await source.issue(number), ids)
 
-        wrong, wrong_later = (
-            self._wrong.setdefault(source.name, {}),
-            self._wrong.setdefault(f"{source.name} later", {}),
-        )
+        wrong, wrong_later = self._wrong.setdefault(source.name, ({}, {}))
         unread = [number for number, error in wrong.items() if isinstance(error, ForgeUnavailable)]
         await self._do_each(dict.fromkeys([*listed, *missing, *unread]), read, wrong)
         source.confirm()
@@ -128,7 +127,7 @@ class SourceWatch:
     ) -> None:
         """Do something about each issue. One that fails leaves the others alone, unless several do: the source is away.
 
-        `wrong`: what was wrong with issues the last time.
+        `wrong`: what is wrong with issues, which this keeps up to date.
         """
         failures = 0
         for number in numbers:
@@ -140,13 +139,6 @@ class SourceWatch:
                 failures += isinstance(error, ForgeUnavailable)
                 if failures == MOST_FAILED or (isinstance(error, ForgeUnavailable) and error.retry_after):
                     raise
-
-    def _known_ids(self) -> dict[str, str]:
-        """Give the ids in the tracker: they stay when a repository is renamed, or another one is added."""
-        ids = dict[str, str]()
-        for issue, record in self._shepherd.world.sources.items():
-            ids |= dict.fromkeys([f"{record.view.source}#{record.view.number}", record.view.key], issue)
-        return ids
 
     def records_of(self, source: Source) -> dict[str, SourceIssue]:
         """Give what is known of the issues of a source."""
@@ -171,7 +163,7 @@ class SourceWatch:
     # --- one issue --------------------------------------------------------------------------------------------------
 
     async def _tell(self, source: Source, read: SourceIssueRead, ids: dict[str, str]) -> None:
-        """Tell how an issue stands there, and what is said to ashep."""
+        """Tell how an issue is there, and what people say to ashep."""
         world = self._shepherd.world
         prefix, several = (
             (world.tracker.prefix if world.tracker is not None else ""),

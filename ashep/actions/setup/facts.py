@@ -13,11 +13,10 @@ from ashep.actions.setup.checks import CheckFact, find_checks, try_check
 from ashep.actions.setup.known_agents import AgentFact, describe_no_agent, find_agents
 from ashep.actions.setup.written import NONE, written_answers
 from ashep.actions.story_catalog import look
-from ashep.adapters.git import remote_address
 from ashep.adapters.git.command import Git
 from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.sandboxes.bubblewrap import try_out
-from ashep.adapters.system import programs
+from ashep.adapters.system import programs, remote_address
 from ashep.adapters.system.gh_login import gh_token
 from ashep.adapters.system.tool_sources import how_to_get
 from ashep.config.starter.setup_files import ChosenForge
@@ -136,7 +135,7 @@ async def _ask_git(project: Path, *words: str) -> str:
 
 async def find_forge(project: Path, environ: Mapping[str, str]) -> ForgeFact | None:
     """Find out which forge `origin` leads to, and whether somebody is logged in there; None: to none that is known."""
-    proposals = read_address(await remote_address.remote_address(project))
+    proposals = read_address(await _ask_git(project, "remote", "get-url", "origin"))
     if proposals is None:
         return None
     kind, host, repository = proposals

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ashep.adapters.git.remote_address import read_address, remote_address
+from ashep.adapters.git.command import Git
 from ashep.adapters.sources.github import HEADERS, GitHubIssues
 from ashep.adapters.system.gh_login import gh_token
+from ashep.adapters.system.remote_address import read_address
 from ashep.adapters.system.rest_api import Api, Http
 from ashep.core.policy.sources import GitHubSource
 from ashep.errors import AshepError, ForgeUnauthorized
@@ -39,7 +40,8 @@ async def place_of(project: Path, settings: GitHubSource) -> Place:
     if settings.repository is not None:
         host = urlsplit(settings.url).hostname if settings.url else PUBLIC
         return Place(host or PUBLIC, settings.repository, settings.url)
-    address = await remote_address(project, settings.remote)
+    result = await Git(project).run("remote", "get-url", settings.remote)
+    address = result.stdout.decode(errors="replace").strip()
     host, path = read_address(address)
     if not re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", path):
         place = address.rpartition("@")[2] or "nowhere"  # without a password

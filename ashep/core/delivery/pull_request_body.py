@@ -10,7 +10,7 @@ from ashep.core.facts.delivery import CheckResult, Verification, status_of, summ
 from ashep.core.text import clean
 
 OURS = "<!-- agent-shepherd:"
-"""What a text of ours at a forge holds."""
+"""How a mark of Agent Shepherd begins."""
 
 MOST_TITLE = 200
 MOST_SUMMARY = 8_000

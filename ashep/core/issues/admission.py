@@ -25,11 +25,11 @@ def source_id(prefix: str, name: str, number: int, *, several: bool) -> str:
     return f"{prefix}-gh-{short_name(name)}-{number}" if several else f"{prefix}-gh-{number}"
 
 
-def is_other(known: SourceView, source: str, number: int, key: str) -> bool:
+def is_other(view: SourceView, source: str, number: int, key: str) -> bool:
     """Whether an id in the tracker belongs to another issue than this one, whose identity is its key if it has one."""
-    if known.key and key:
-        return known.key != key
-    return (known.source.casefold(), known.number) != (source.casefold(), number)
+    if view.key and key:
+        return view.key != key
+    return (view.source.casefold(), view.number) != (source.casefold(), number)
 
 
 def against(settings: Settings, voice: Voice) -> str:

@@ -88,7 +88,7 @@ Body = facts.SourceFact | facts.SourceCommand
 def folded(record: SourceIssue | None, body: Body, moment: datetime) -> SourceIssue | None:
     """Fold a record of an issue; None: nothing is known of it."""
     if isinstance(body, facts.SourceSeen):
-        return _seen(record or SourceIssue(body.view), body.view, moment)
+        return _with_view(record or SourceIssue(body.view), body.view, moment)
     if record is None:
         return None
     match body:
@@ -114,7 +114,7 @@ def folded(record: SourceIssue | None, body: Body, moment: datetime) -> SourceIs
             return _answered(record, body, moment)
 
 
-def _seen(record: SourceIssue, view: facts.SourceView, moment: datetime) -> SourceIssue:
+def _with_view(record: SourceIssue, view: facts.SourceView, moment: datetime) -> SourceIssue:
     event, event_before = view.reopened, record.view.reopened
     record = replace(record, view=view, refused=())
     if view.state != "open" or event is None or (event_before is not None and event.id == event_before.id):

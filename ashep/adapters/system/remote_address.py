@@ -1,18 +1,9 @@
-"""Reads where a remote of a repository leads."""
+"""Reads the addresses of repositories."""
 
 import re
-from pathlib import Path
 from urllib.parse import urlsplit
 
-from ashep.adapters.git.command import Git
-
 _SHORT = re.compile(r"(?:[\w+.-]+@)?(?P<host>[\w.-]+):(?P<path>[^/].*)")  # as git@github.com:owner/name.git
-
-
-async def remote_address(project: Path, remote: str = "origin") -> str:
-    """Give the address of a remote, as git uses it; empty where there is none."""
-    result = await Git(project).run("remote", "get-url", remote)
-    return result.stdout.decode(errors="replace").strip() if result.returncode == 0 else ""
 
 
 def read_address(address: str) -> tuple[str, str]:
