@@ -56,7 +56,7 @@ class SourceWatch:
         """What is wrong with single issues of each source: with reading them, and with looking further."""
         self._read = dict[str, str]()
         """How each issue stood when it was read last, by its id."""
-        self._may = dict[str, str]()
+        self._rights = dict[str, str]()
         """What accounts may do, for one look."""
 
     async def run(self) -> None:
@@ -100,7 +100,7 @@ class SourceWatch:
     async def _look_at(self, source: Source) -> str:
         """Read what has changed, and say what is wrong with single issues."""
         await self._shepherd.until(lambda world: world.tracker is not None)
-        self._may = {}
+        self._rights = {}
         looks = self._looks.get(source.name, 0)
         everything = looks % ALL_AGAIN == 0
         listed = {item.number: item for item in await source.changed(everything=everything) or ()}
@@ -228,13 +228,13 @@ class SourceWatch:
         return await self._blobs.keep(f"Comments at {source.name}:\n\n{text}") if parts else ""
 
     async def _voice(self, source: Source, event: SourceEvent) -> Voice:
-        if event.login not in self._may:
-            self._may[event.login] = await source.permission(event.login)
+        if event.login not in self._rights:
+            self._rights[event.login] = await source.permission(event.login)
         return Voice(
             event.id,
             event.login,
             event.moment,
-            self._may[event.login],
+            self._rights[event.login],
             event.bot,
             event.login == await source.account(),
         )

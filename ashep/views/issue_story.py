@@ -310,7 +310,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
         body["why"],
     ),
     "IssueMirrored": _is("the tracker shows it as its source does", ""),
-    "SaidAtSource": _is("a comment stands at its source ({name})", ""),
+    "SaidAtSource": _is("a comment was posted at its source, or brought up to date ({name})", ""),
     "ClosedAtSource": _is("it is closed at its source, too", ""),
     "SourceFailed": _is("failed: {key}", "{error}"),
 }

@@ -349,6 +349,15 @@ async def test_a_repository_that_was_renamed_or_hidden_takes_no_issue_away(site:
     await source.aclose()
 
 
+async def test_an_account_that_gets_another_name_is_ours_by_that(site: FakeForge) -> None:
+    source = await made(site)
+    assert await source.account() == OURS
+    site.trouble = lambda request: JSONResponse({"login": "other"}) if request.url.path.endswith("/user") else None
+    await source.changed(everything=True)
+    assert await source.account() == "other"
+    await source.aclose()
+
+
 async def test_a_comment_that_was_deleted_has_no_thumbs(site: FakeForge) -> None:
     source = await made(site)
     assert await source.thumbs(4711) == ()

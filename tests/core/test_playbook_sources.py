@@ -203,7 +203,7 @@ def test_ids_tell_repositories_apart() -> None:
         ({"labelled": False}, "unlabelled"),
     ],
 )
-def test_whoever_closes_it_or_takes_the_label_off_stops_the_work(fields: dict[str, Any], code: str) -> None:
+def test_closing_it_or_taking_the_label_off_stops_the_work(fields: dict[str, Any], code: str) -> None:
     book = working()
     shown(book, **fields) << like(sources.SourceHeld, code=code) << like(runs.RunEnded, state="aborted")
     book << like(issues.IssueGivenBack, code="source") << ...
@@ -228,7 +228,7 @@ def test_only_who_counts_opens_it_again(by: Voice, *, goes_on: bool) -> None:
     assert (book.flow(ISSUE).stage == "work") == goes_on
 
 
-def test_a_stop_gives_it_back_and_the_label_anew_lets_it_go_on() -> None:
+def test_a_stop_gives_it_back_until_the_label_is_set_again() -> None:
     book = working()
     (
         book
@@ -507,7 +507,7 @@ def test_each_comment_that_is_refused_is_refused_once() -> None:
     assert [*keys.values()] == [1, 1], "the state, and the question"
 
 
-def test_it_can_be_read_by_everybody_who_asks_for_more() -> None:
+def test_full_publishing_names_phase_and_agent() -> None:
     full = CONFIG.model_copy(update={"sources": Sources(github=GitHubSource(repository="acme/shop", publish="full"))})
     assert "- phase implement" in there(working(full))["state"]
     assert "- agent " in there(working(full))["state"]

@@ -14,12 +14,12 @@ async def open_once(
     request: PullRequest,
     taken: tuple[int, ...],
 ) -> Opened:
-    """Open a pull request, unless it stands. `taken`: the statuses by which the forge says that it does by now."""
-    if stands := await find(request.key, request.branch, request.base):
-        return stands
+    """Open a pull request, unless there is one. `taken`: the statuses by which the forge says that there is by now."""
+    if opened := await find(request.key, request.branch, request.base):
+        return opened
     try:
         return read(await post())
     except ForgeRefused as refused:
-        if refused.status in taken and (stands := await find(request.key, request.branch, request.base)):
-            return stands
+        if refused.status in taken and (opened := await find(request.key, request.branch, request.base)):
+            return opened
         raise

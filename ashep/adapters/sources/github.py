@@ -54,6 +54,7 @@ class GitHubIssues:
     async def changed(self, *, everything: bool = False) -> tuple[SourceIssueRead, ...] | None:
         everything = everything or not self._since  # of a long life only what is asked for now counts
         if everything:
+            self._account = ""  # it may have another name by now
             await self._check_label()
         filters = {"state": "open", "labels": self._label} if everything else {"state": "all"}
         results, since, page = dict[int, Any](), "" if everything else self._since, 1
@@ -88,7 +89,7 @@ class GitHubIssues:
         try:
             part, answer = await self._api.get_changed(path, etag, **params, per_page=PER_PAGE, page=page)
         except ForgeRefused as refused:
-            if refused.status != 301:
+            if refused.status != 301 or not path.endswith("/issues"):
                 raise
             reason = f"{self.name} was renamed or transferred"
             remedy = "name it as it is called now, by `sources.github.repository` or the git remote"
@@ -222,11 +223,11 @@ class GitHubIssues:
     async def say(self, number: int, text: str, mark: str, comment: int | None = None) -> SourceEvent:
         body = f"{text}\n\n{mark}"
         async with self._lock:
-            stands = await self.find_ours(number, mark, comment)
-            if stands is not None and stands.text.strip() == body.strip():
-                return stands.event
-            if stands is not None:
-                path, method = f"{self._place}/issues/comments/{stands.number}", "PATCH"
+            posted = await self.find_ours(number, mark, comment)
+            if posted is not None and posted.text.strip() == body.strip():
+                return posted.event
+            if posted is not None:
+                path, method = f"{self._place}/issues/comments/{posted.number}", "PATCH"
             else:
                 path, method = f"{self._place}/issues/{number}/comments", "POST"
             return _comment(await self._write(path, {"body": body}, method)).event

@@ -11,7 +11,7 @@ from ashep.core.issues.admission import OVER, admitted, against
 from ashep.core.issues.routing import abort, after_answer
 from ashep.core.policy.settings import Settings
 from ashep.core.runs.requests import get_open_request, judged_answer
-from ashep.core.runs.source_comments import ASKED_ANEW, STATE, question_name, takes_thumb, wanted_comments
+from ashep.core.runs.source_comments import ASKS_PEOPLE, STATE, question_name, takes_thumb, wanted_comments
 from ashep.core.state.flow import Flow
 from ashep.core.state.immutable import replace as changed
 from ashep.core.state.sources import source_issue as state
@@ -238,7 +238,7 @@ def next_commands(world: World, issue: str, record: SourceIssue) -> Iterator[fac
     if mirror is not None and mirror != record.mirrored:
         key = f"{issue}/mirror/{digest_of(repr(mirror))}"
         yield facts.MirrorIssue(key, issue, view, *mirror)
-    if view.state == "gone" or not (record.mirrored or record.code in ASKED_ANEW):
+    if view.state == "gone" or not (record.mirrored or record.code in ASKS_PEOPLE):
         return
     for name, text in wanted_comments(world, issue, record):
         posted = record.posted(name)

@@ -18,7 +18,7 @@ from ashep.core.text import calling_nobody, clean
 STATE = "state"
 """The name of the comment that is kept up to date."""
 
-ASKED_ANEW = ("edited", "reopened")
+ASKS_PEOPLE = ("edited", "reopened")
 """Why an issue waits for people whose word counts: they hear so."""
 
 MOST = 6_000
@@ -70,10 +70,10 @@ def wanted_comments(world: World, issue: str, record: SourceIssue) -> Iterator[t
     flow, full = world.flows.get(issue), settings_of(world, record.view.source).publish == "full"
     if flow is not None and record.code in ("", "edited"):  # what agents see was approved
         yield from _questions(world, flow, full)
-    stands, is_begun = record.posted(STATE) is not None, flow is not None and flow.stage not in ("idle", "left")
-    if stands and flow is not None and flow.stage == "closed" and flow.code == "shepherd":
+    is_posted, is_begun = record.posted(STATE) is not None, flow is not None and flow.stage not in ("idle", "left")
+    if is_posted and flow is not None and flow.stage == "closed" and flow.code == "shepherd":
         yield f"result.{flow.counters.cycle}", f"{result_text(flow)}."
-    if stands or is_begun or record.code in ASKED_ANEW:
+    if is_posted or is_begun or record.code in ASKS_PEOPLE:
         yield STATE, _state(record, flow, full)
 
 
@@ -105,7 +105,7 @@ def takes_thumb(flow: Flow) -> bool:
 
 
 def _state(record: SourceIssue, flow: Flow | None, full: bool) -> str:
-    head = f"**Agent Shepherd**: {_stands(record, flow)}."
+    head = f"**Agent Shepherd**: {_progress(record, flow)}."
     late = "\n\nIts text was changed since; work goes on with the text that was approved."
     changed = record.admitted not in ("", record.view.text) and record.view.state == "open"
     head += late if changed else ""
@@ -119,7 +119,7 @@ def _state(record: SourceIssue, flow: Flow | None, full: bool) -> str:
     return "\n".join([head, "", *filter(None, lines)]).rstrip()
 
 
-def _stands(record: SourceIssue, flow: Flow | None) -> str:
+def _progress(record: SourceIssue, flow: Flow | None) -> str:
     if record.code and not (flow is not None and flow.stage in ("finishing", "closed")):
         return f"nothing is done about this: {_in_a_line(record.reason)}"
     if flow is None:
