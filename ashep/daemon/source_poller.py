@@ -151,10 +151,10 @@ class SourceWatch:
         if flow is None:
             return
         posted = record.posted(question_name(world, flow)) if takes_thumb(flow) else None
-        for item in await source.thumbs(posted.id) if posted is not None else ():
-            await self._tell_word(
-                issue, SourceWord(await self._voice(source, item), "approve", target=posted.id if posted else 0)
-            )
+        if posted is not None:
+            for event in await source.thumbs(posted.id):
+                voice = await self._voice(source, event)
+                await self._tell_word(issue, SourceWord(voice, "approve", target=posted.id))
         pushed = self._looks.get(source.name, 0) % PUSHED_EVERY == 0
         pushed_commit = commit_of(world, flow) if pushed and closes(world, issue, record) else None
         if pushed_commit is not None and pushed_commit[1] != record.commit and await source.holds(*pushed_commit):
@@ -230,21 +230,14 @@ class SourceWatch:
     async def _voice(self, source: Source, event: SourceEvent) -> Voice:
         if event.login not in self._rights:
             self._rights[event.login] = await source.permission(event.login)
-        return Voice(
-            event.id,
-            event.login,
-            event.moment,
-            self._rights[event.login],
-            event.bot,
-            event.login == await source.account(),
-        )
+        permission, is_ours = self._rights[event.login], event.login == await source.account()
+        return Voice(event.id, event.login, event.moment, permission, event.bot, is_ours)
 
     async def _tell_word(self, issue: str, word: SourceWord) -> None:
         fact = SourceWordSeen(issue, word, boxed=self._boxed)
-        if not word_read(self._shepherd.world, fact):
-            return
-        signed = await self._signed_only()
-        self._shepherd.tell(partial(word_read, fact=SourceWordSeen(issue, word, signed, self._boxed)))
+        if word_read(self._shepherd.world, fact):
+            fact = replace(fact, signed_only=await self._signed_only())
+            self._shepherd.tell(partial(word_read, fact=fact))
 
     async def _signed_only(self) -> bool:
         world = self._shepherd.world

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ashep.adapters.git.command import Git
@@ -26,28 +27,28 @@ __all__ = ["Place", "place_of", "source_of"]
 PUBLIC = "github.com"
 
 
-class Place:
+class Place(NamedTuple):
     """Which repository a source is, and where its interface answers."""
 
-    def __init__(self, host: str, repository: str, url: str | None = None) -> None:
-        self.host, self.repository = host, repository
-        api = "https://api.github.com" if host == PUBLIC else f"https://{host}/api/v3"
-        self.url = (url or api).rstrip("/")
+    host: str
+    repository: str
+    url: str
 
 
 async def place_of(project: Path, settings: GitHubSource) -> Place:
     """Find out which repository is meant. Raises `AshepError` where the remote does not say so."""
     if settings.repository is not None:
-        host = urlsplit(settings.url).hostname if settings.url else PUBLIC
-        return Place(host or PUBLIC, settings.repository, settings.url)
-    result = await Git(project).run("remote", "get-url", settings.remote)
-    address = result.stdout.decode(errors="replace").strip()
-    host, path = read_address(address)
-    if not re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", path):
-        place = address.rpartition("@")[2] or "nowhere"  # without a password
-        reason = f"the remote {settings.remote} leads to {place}, which names no repository"
-        raise AshepError(f"{reason}: set `sources.github.repository` in config.yaml")
-    return Place(host, path, settings.url)
+        host, path = (urlsplit(settings.url).hostname if settings.url else None) or PUBLIC, settings.repository
+    else:
+        result = await Git(project).run("remote", "get-url", settings.remote)
+        address = result.stdout.decode(errors="replace").strip()
+        host, path = read_address(address)
+        if not re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", path):
+            place = address.rpartition("@")[2] or "nowhere"  # without a password
+            reason = f"the remote {settings.remote} leads to {place}, which names no repository"
+            raise AshepError(f"{reason}: set `sources.github.repository` in config.yaml")
+    url = settings.url or ("https://api.github.com" if host == PUBLIC else f"https://{host}/api/v3")
+    return Place(host, path, url.rstrip("/"))
 
 
 async def source_of(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from ashep.core.facts import issues
 from ashep.core.facts import sources as facts
@@ -150,25 +150,26 @@ def judge(world: World, record: SourceIssue, fact: facts.SourceWordSeen) -> list
 
 def _answer(world: World, flow: Flow, fact: facts.SourceWordSeen, verdict: facts.SourceWordJudged) -> list[Fact]:
     word, author = fact.word, f"{fact.word.voice.login} (GitHub)"
+
+    def refuse(reason: str, reply: str = "") -> list[Fact]:
+        return [replace(verdict, counts=False, why=reason, reply=reply)]
+
     if (pending := get_open_request(flow)) is not None and flow.run is not None:
         if word.verb != "answer" or not word.text:
-            reason = "the agent asks for words"
-            return [replace(verdict, counts=False, why=reason, reply="The agent asks for words: `/ashep answer …`.")]
+            return refuse("the agent asks for words", "The agent asks for words: `/ashep answer …`.")
         return [verdict, judged_answer(flow, flow.run, pending.request, word.text, author)]
     question = flow.question
     assert question is not None
     if word.verb == "answer" and not question.leads_back:
-        reason = "the question wants a yes or no"
-        return [replace(verdict, counts=False, why=reason, reply="This wants `/ashep approve` or `/ashep changes …`.")]
+        return refuse("the question wants a yes or no", "This wants `/ashep approve` or `/ashep changes …`.")
     if word.verb != "changes" and not question.leads_back and (fact.signed_only or world.settings.signed_only):
-        return [replace(verdict, counts=False, why="`people.signed` requires a signature, which nobody can give there")]
+        return refuse("`people.signed` requires a signature, which nobody can give there")
     if word.verb == "changes" and not word.text:
-        reason = "it does not say what is to change"
-        return [replace(verdict, counts=False, why=reason, reply="Say what is to change: `/ashep changes …`.")]
-    yes = word.verb != "changes"
-    reason = f"{author} answered {'approved' if yes else 'changes_requested'}"
-    answer = issues.PersonAnswered(flow.issue.id, "approved" if yes else "changes_requested", author, reason)
-    return [verdict, answer, *after_answer(world, flow, question, yes, reason)]
+        return refuse("it does not say what is to change", "Say what is to change: `/ashep changes …`.")
+    answer = "changes_requested" if word.verb == "changes" else "approved"
+    reason = f"{author} answered {answer}"
+    answered = issues.PersonAnswered(flow.issue.id, answer, author, reason)
+    return [verdict, answered, *after_answer(world, flow, question, answer == "approved", reason)]
 
 
 def comment_number(id: str) -> int:
@@ -272,16 +273,9 @@ def fold_availability(world: World, fact: facts.SourceStood) -> World:
 
 
 FOLDS: WorldFolds = {
-    **dict.fromkeys(
-        (
-            facts.SourceSeen, facts.SourceWordSeen, facts.SourceHasCommit, facts.SourceDue, facts.SourceAdmitted,
-            facts.SourceHeld, facts.SourceWordJudged, facts.MirrorIssue, facts.SayAtSource, facts.CloseAtSource,
-            facts.IssueMirrored, facts.SaidAtSource, facts.ClosedAtSource, facts.SourceFailed,
-        ),
-        fold_issue,
-    ),
+    **dict.fromkeys((*get_args(facts.SourceFact), *get_args(facts.SourceCommand)), fold_issue),
     facts.SourceStood: fold_availability,
-}  # fmt: skip
+}
 
 
 def _of_record(rule: Callable[[World, SourceIssue, Any], list[Fact]]) -> Callable[[World, World, Any], list[Fact]]:
