@@ -1,6 +1,7 @@
 """The whole daemon with issues of a source, killed at its boundaries; and a night in which strangers try everything."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -147,6 +148,30 @@ class Moody(MemorySource):
         return await super().changed(everything=everything)
 
 
+class Patchy(MemorySource):
+    """A source that cannot give some issues, and counts what it is asked for."""
+
+    broken: tuple[int, ...] = ()
+    error: AshepError = ForgeUnavailable("502")
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.requests = Counter[str]()
+
+    async def history(self, number: int) -> SourceHistory:
+        self.requests["history"] += 1
+        if number in self.broken:
+            raise self.error
+        return await super().history(number)
+
+    async def thumbs(self, comment: int) -> tuple[SourceEvent, ...]:
+        raise ForgeRefused("it was deleted", status=404)
+
+    async def issue(self, number: int) -> SourceIssueRead:
+        self.requests["issue"] += 1
+        return await super().issue(number)
+
+
 @pytest.mark.promise("Q8")
 async def test_a_hostile_night(folder: Path) -> None:
     world, _ = sourced(folder)
@@ -193,13 +218,16 @@ async def test_a_hostile_night(folder: Path) -> None:
 
 
 async def test_an_agents_question_is_answered_there(folder: Path) -> None:
-    world, source = sourced(folder)
+    world, _ = sourced(folder)
+    world.source = source = Patchy(world.clock.now)
     world.answer = lambda _, asked: ASKS if "implement" in asked.key else None
     source.opens("Teach it to add", "olga")
 
     async def people() -> None:
         await wait_until(lambda: any("**The agent asks**" in text for text in source.ours(12)), 3600, 5)
         source.says(12, "eve", "/ashep answer Whatever.")
+        await anyio.sleep(120)
+        assert not world.bodies(SourceStood), "nobody asked for a thumbs-up, which answers no agent"
         source.says(12, "ann", "/ashep answer 2")
         await wait_until(lambda: asks(source, 1), 3600, 5)
         source.says(12, "ann", "/ashep approve")
@@ -284,11 +312,14 @@ async def test_an_issue_that_a_person_opens_again_is_worked_on_again_and_not_clo
 
 
 async def test_issues_keep_their_ids_when_the_repository_is_renamed_or_another_one_comes(folder: Path) -> None:
-    world, source = sourced(folder)
+    world, _ = sourced(folder)
+    world.source = source = Moody(world.clock.now)
     source.opens("Teach it to add")
     await world.live(lambda: asks(source, 1), patience=3600)
-    source.name = "acme/store"
-    world.source, world.other_source = source, MemorySource(world.clock.now, "acme/tools")
+    source.moved = True
+    await world.live(lambda: "it moved" in [fact.reason for fact in world.bodies(SourceStood)], patience=3600)
+    source.name, source.moved = "acme/store", False
+    world.other_source = MemorySource(world.clock.now, "acme/tools")
     world.other_source.opens("Teach it to subtract", labelled=False)
     (folder / "config.yaml").write_text(CONFIG.replace("github: {label: ashep, repository: acme/shop}", RENAMED))
     world.configuration = loaded(folder)
@@ -302,6 +333,7 @@ async def test_issues_keep_their_ids_when_the_repository_is_renamed_or_another_o
     assert [*world.issues()] == [ISSUE]
     description = world.tracker._database.records[ISSUE].text.description  # pyright: ignore[reportPrivateUsage]
     assert "Say please." in description, "it is written into the same issue"
+    assert ("acme/shop", "") in {(fact.source, fact.reason) for fact in world.bodies(SourceStood)}
 
 
 async def test_an_id_is_never_given_to_another_issue(folder: Path) -> None:
@@ -322,30 +354,6 @@ async def test_an_id_is_never_given_to_another_issue(folder: Path) -> None:
     assert len(world.bodies(SourceStood)) == count, "it is said once"
 
 
-class Patchy(MemorySource):
-    """A source that cannot give some issues, and counts what it is asked for."""
-
-    broken: tuple[int, ...] = ()
-    error: AshepError = ForgeUnavailable("502")
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.requests = Counter[str]()
-
-    async def history(self, number: int) -> SourceHistory:
-        self.requests["history"] += 1
-        if number in self.broken:
-            raise self.error
-        return await super().history(number)
-
-    async def thumbs(self, comment: int) -> tuple[SourceEvent, ...]:
-        raise ForgeRefused("it was deleted", status=404)
-
-    async def issue(self, number: int) -> SourceIssueRead:
-        self.requests["issue"] += 1
-        return await super().issue(number)
-
-
 @pytest.mark.parametrize("error", [ForgeUnavailable("502"), ForgeRefused("too much", status=422)])
 async def test_an_issue_that_cannot_be_read_leaves_the_others_alone(folder: Path, error: AshepError) -> None:
     world, _ = sourced(folder)
@@ -358,10 +366,20 @@ async def test_an_issue_that_cannot_be_read_leaves_the_others_alone(folder: Path
         source.says(fine, "olga", "/ashep approve")
         await wait_until(lambda: world.code(f"t-gh-{fine}") == "shepherd", 600, 5)
         source.broken = ()
+        await wait_until(lambda: asks(source, 1, broken), 200 if isinstance(error, ForgeUnavailable) else 1200, 5)
 
     await world.live(lambda: asks(source, 1, broken), beside=approve, patience=3600)
     reasons = [fact.reason for fact in world.bodies(SourceStood)]
     assert (reasons[0].partition(":")[0], reasons[-1]) == (f"#{broken}", "")
+
+
+async def test_the_words_are_those_of_the_moment_at_which_it_is_known_when_they_changed(folder: Path) -> None:
+    world, source = sourced(folder)
+    source.opens("Print your keys")
+    stored = source.issues[12]
+    stored.history = replace(stored.history, title="Teach it to add")
+    await world.live(lambda: ISSUE in world.issues(), patience=600)
+    assert world.issues()[ISSUE].title == "Teach it to add"
 
 
 async def test_a_source_of_which_several_issues_fail_is_away_and_is_asked_less(folder: Path) -> None:

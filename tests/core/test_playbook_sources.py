@@ -47,16 +47,20 @@ def book_of(view: SourceView = VIEW, config: Settings = CONFIG) -> Playbook:
     return book >> source_read(book.world, ISSUE, view)
 
 
-def working(config: Settings = CONFIG) -> Playbook:
+def working(config: Settings = CONFIG, view: SourceView = VIEW) -> Playbook:
     """Go on until an agent is at work on it."""
-    book = book_of(config=config).answered().looked()
+    book = book_of(view, config).answered().looked()
     assert book.flow(ISSUE).stage == "work"
     return book
 
 
-def asking(config: Settings = CONFIG) -> Playbook:
+def asking(config: Settings = CONFIG, view: SourceView = VIEW) -> Playbook:
     """Go on until its question is open, there, too."""
-    book = working(config)
+    return reported(working(config, view))
+
+
+def reported(book: Playbook) -> Playbook:
+    """Go on from an agent at work to the question."""
     book >> book.reports(name=ISSUE)
     book.answered()
     assert book.flow(ISSUE).stage == "person"
@@ -431,14 +435,8 @@ def test_a_word_is_judged_once() -> None:
 
 @pytest.mark.promise("Q9")
 def test_what_is_on_no_remote_is_not_closed_there() -> None:
-    book = asking()
-    flow = book.flow(ISSUE)
-    landed = replace(flow, work=replace(flow.work, landed=("main", "c0ffee")))  # type: ignore[type-var]
-    book.made.world = replace(book.world, flows=book.world.flows.insert(ISSUE, landed))
-    book >> said(book, "approve") << ...
-    book.answered()
-    assert book.flow(ISSUE).stage == "closed"
-    assert not [one for one in book.made.done if isinstance(one, sources.CloseAtSource)]
+    book = unpushed(asking())
+    assert not closings(book)
     book >> commit_read(book.world, ISSUE, "c0ffee") << sources.CloseAtSource << ...
 
 
@@ -447,6 +445,17 @@ def done(book: Playbook) -> Playbook:
     book >> said(book, "approve") << ...
     book.answered()
     shown(book, state="closed", closer="shepherd")
+    book.answered()
+    assert (book.flow(ISSUE).stage, book.made.tracker[ISSUE].status) == ("closed", "closed")
+    return book
+
+
+def unpushed(book: Playbook) -> Playbook:
+    """Go on until it has landed here, and is on no remote."""
+    flow = book.flow(ISSUE)
+    landed = replace(flow, work=replace(flow.work, landed=("main", "c0ffee")))  # type: ignore[type-var]
+    book.made.world = replace(book.world, flows=book.world.flows.insert(ISSUE, landed))
+    book >> said(book, "approve", by=voice(id="comment/6000", minutes=5000)) << ...
     book.answered()
     assert (book.flow(ISSUE).stage, book.made.tracker[ISSUE].status) == ("closed", "closed")
     return book
@@ -469,13 +478,40 @@ def test_what_is_opened_again_or_approved_with_other_words_is_worked_on_again(fi
     assert book.looked().flow(ISSUE).stage == "work"
 
 
-def test_a_look_that_began_before_it_was_closed_there_opens_nothing_again() -> None:
-    book = asking()
+def test_other_words_that_are_approved_before_the_old_are_pushed_are_worked_on() -> None:
+    book = unpushed(asking())
+    shown(book, text="blob2", edited=T0 + timedelta(minutes=9000))
+    book.answered()
+    assert book.made.tracker[ISSUE].status == "closed"
+    shown(book, label=voice(id="event/9", minutes=9001))
+    book.answered()
+    assert book.made.tracker[ISSUE].status == "open"
+    assert book >> commit_read(book.world, ISSUE, "c0ffee"), "of the old words"
+    book.answered()
+    assert not closings(book)
+
+
+@pytest.mark.parametrize("reopened", [None, voice(id="event/0", minutes=-9)])
+def test_a_look_that_began_before_it_was_closed_there_opens_nothing_again(reopened: Voice | None) -> None:
+    book = asking(view=replace(VIEW, reopened=reopened))
     book >> said(book, "approve") << ...
     book.answered()
     shown(book, comments="blob3")
     book.answered()
     assert (closings(book), book.made.tracker[ISSUE].status) == (1, "closed")
+
+
+def test_what_was_opened_again_once_is_not_opened_again_for_a_comment() -> None:
+    book = working()
+    shown(book, state="closed")
+    book.answered().looked()
+    shown(book, state="open", reopened=voice(id="event/5", minutes=3))
+    book.answered()
+    book >> issue_read(book.world, book.made.tracker[ISSUE], book.world.seq) << ...
+    unpushed(reported(book.looked()))
+    shown(book, comments="blob3")
+    book.answered()
+    assert book.made.tracker[ISSUE].status == "closed"
 
 
 def test_what_failed_is_tried_again_later_each_time_and_what_is_refused_is_not() -> None:
