@@ -115,6 +115,8 @@ class SourceWatch:
 
         wrong, wrong_later = self._wrong.setdefault(source.name, ({}, {}))
         unread = [number for number, error in wrong.items() if isinstance(error, ForgeUnavailable)]
+        if everything:
+            wrong.clear()  # what is still wrong is found again below
         await self._do_each(dict.fromkeys([*listed, *missing, *unread]), read, wrong)
         source.confirm()
         records = {record.view.number: (issue, record) for issue, record in self.records_of(source).items()}
