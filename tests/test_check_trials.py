@@ -12,15 +12,14 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import pytest
-from anyio import to_thread
 
-from ashep.actions.project_checks import CheckTrial, find_checks, try_check
-from ashep.actions.project_checks.trials import count_tests
+from ashep.actions.project_checks import CheckProposal, CheckTrial, DependencyInstall, find_base_checks, try_check
+from ashep.actions.project_checks.trials import count_tests, name_cache
 from ashep.core.policy.settings import Settings
 from tests.places import has_bubblewrap
 from tests.verifier.place import Repository, repository
@@ -46,7 +45,7 @@ def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 async def tried(project: Repository, files: Mapping[str, str | bytes | None] = {}) -> CheckTrial:
     """Commit files, and try the first check that they suggest."""
     project.commit(files)
-    proposal = (await to_thread.run_sync(find_checks, project.folder))[0]
+    proposal = (await find_base_checks(project.folder))[0]
     trial = await try_check(project.folder, Settings(), proposal)
     words, needs = " ".join(trial.command), trial.verification or "nothing"
     print(f"TRIAL | {proposal.kind} | {words} | {needs} | {trial.message} | {trial.seconds:.1f} s")
@@ -73,10 +72,7 @@ async def test_a_check_that_needs_nothing_is_tried_once(project: Repository) -> 
     assert re.fullmatch(
         r"`make test` passes on the base: [\d.]+ s, 3 tests passed; it needs nothing else", trial.message
     )
-    assert trial.check == {
-        "id": "tests", "type": "test_pass", "description": "the tests of the project pass",
-        "verify": {"command": "make test", "timeout": "10m"},
-    }  # fmt: skip
+    assert trial.verify == {"command": ["make", "test"]}
 
 
 async def test_what_fails_on_the_base_is_no_check_and_gets_no_rights(project: Repository) -> None:
@@ -112,6 +108,83 @@ async def test_the_network_is_the_last_way(project: Repository) -> None:
     assert [attempt.passes for attempt in trial.attempts] == [False, True]
 
 
+async def list_left(caches: anyio.Path) -> list[str]:
+    """What is in the folders of caches and of trials, whose folders of checkouts are empty."""
+    places = [place async for place in caches.iterdir()]
+    return sorted([entry.name for place in places async for entry in place.iterdir()])
+
+
+async def test_a_command_without_an_end_is_tried_in_one_way_alone(project: Repository) -> None:
+    project.commit({"Makefile": "test:\n\t@echo no module named x; sleep 60\n"})
+    proposal = (await find_base_checks(project.folder))[0]
+    trial = await try_check(project.folder, Settings(), proposal, longest=timedelta(seconds=2))
+    assert (trial.passes, len(trial.attempts)) == (False, 1)
+
+
+async def test_files_of_the_base_are_read_and_not_those_that_are_being_changed(project: Repository) -> None:
+    project.commit({"Makefile": "test:\n\t./run\n"})
+    project.write({"Makefile": None, "package.json": '{"scripts": {"test": "node --test"}}'})
+    assert [proposal.kind for proposal in await find_base_checks(project.folder)] == ["make"]
+
+
+def make_proposal(script: str) -> CheckProposal:
+    """A check that passes once `script` has put the file `it` into the cache, whose folder it has as `$0`."""
+    install = DependencyInstall((), (), ("sh", "-c", script, "{cache}"))
+    return CheckProposal("it", ("sh", "-c", "test -e ~/it || (echo not found; exit 1)"), "a rule", install)
+
+
+async def test_what_runs_outside_of_the_sandbox_is_named_before_it_runs(project: Repository) -> None:
+    project.commit({"a.txt": "a"})
+    mark = project.folder.parent / "ran"
+
+    def stop(line: str) -> None:
+        if "fetches what it depends on" in line:
+            raise InterruptedError(line)
+
+    with pytest.raises(InterruptedError, match="as you and outside of the sandbox"):
+        await try_check(project.folder, Settings(), make_proposal(f'touch "$0/it" {mark}'), tell=stop)
+    assert not await anyio.Path(mark).exists()
+    trial = await try_check(project.folder, Settings(), make_proposal(f'touch "$0/it" {mark}'))
+    assert (trial.passes, trial.way, await anyio.Path(mark).exists()) == (True, "a cache of its own", True)
+
+
+async def test_a_fetch_that_fails_says_why_without_a_secret(
+    project: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NPM_TOKEN", "npm_secretsecret1")
+    project.commit({"a.txt": "a"})
+    trial = await try_check(project.folder, Settings(), make_proposal("echo refused: $NPM_TOKEN >&2; exit 1"))
+    assert "refused: [redacted]" in trial.attempts[1].message
+    assert "secretsecret" not in repr(trial)
+
+
+async def test_a_fetch_that_is_ended_leaves_nothing(project: Repository) -> None:
+    project.commit({"a.txt": "a"})
+    caches = anyio.Path(os.environ["HOME"], ".cache", "ashep")
+    with anyio.CancelScope() as scope:
+
+        def end(line: str) -> None:
+            scope.deadline = anyio.current_time() + (1 if "fetches" in line else 60)
+
+        await try_check(project.folder, Settings(), make_proposal('touch "$0/it"; sleep 60'), tell=end)
+    assert scope.cancelled_caught
+    assert await list_left(caches) == []
+
+
+async def test_what_a_killed_trial_left_is_removed_by_the_next(project: Repository) -> None:
+    left = anyio.Path(os.environ["HOME"], ".cache", "ashep", "trials", "check-left")
+    await (left / "fetched").mkdir(parents=True)
+    await tried(project, {"Makefile": "test:\n\ttest -f Makefile\n"})
+    assert not await left.exists()
+
+
+@pytest.mark.parametrize("name", ['-it\'s a "shop"', "a\nb", "é" * 100, "..x", "\udcff"])
+def test_a_cache_has_a_name_that_config_yaml_and_the_disk_take(name: str, tmp_path: Path) -> None:
+    cache = name_cache(tmp_path / name)
+    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{8,60}", cache.name)
+    assert name_cache(tmp_path / f"{name}x") != cache
+
+
 @pytest.mark.parametrize(
     ("output", "count"),
     [
@@ -120,7 +193,10 @@ async def test_the_network_is_the_last_way(project: Repository) -> None:
         ("Ran 3 tests in 0.1s\n\nOK", 3),
         ("# tests 4\n# pass 4\n# fail 0\n", 4), ("ℹ pass 1\n", 1), ("Tests:       5 passed, 5 total", 5),
         ("      Tests  6 passed (6)", 6), ("  7 passing (12ms)", 7), (" 8 pass\n 0 fail", 8),
-        ("ok  \tshop\t0.01s", None),
+        ("ok  \tshop\t0.01s", None), ("?   \tshop\t[no test files]\n", 0),
+        ("ok  \tshop/a\t0.01s\nok  \tshop/b\t0.01s [no tests to run]\n?   \tshop\t[no test files]\n", None),
+        ("ok  \tshop\t0.01s [no tests to run]\n", 0), ("No test files found, exiting with code 0\n", 0),
+        ("No tests found, exiting with code 0\n", 0), ("0 examples, 0 failures\n", 0), ("No tests executed!\n", 0),
         ("Tests run: 2, Failures: 0, Errors: 0, Skipped: 0\nTests run: 5, Failures: 0, Errors: 0, Skipped: 1\n", 4),
     ],
 )  # fmt: skip
@@ -172,10 +248,11 @@ async def test_npm_installs_from_a_cache_of_the_project_s_own(project: Repositor
     assert step == ["npm ci --no-audit --no-fund --offline"]
     assert cache.startswith("~/.cache/ashep/dependencies/shop-")
     assert [attempt.way for attempt in trial.attempts] == ["as it is", "a cache of its own"]
-    # as config.yaml has it, the daemon finds the same, and so it does for what an agent made of it
+    assert await list_left(folder.parent.parent) == [folder.name]  # and nothing half done
+    # as config.yaml has it, it passes without another fetch, and needs what it needed
     written = Settings.model_validate_json(json.dumps({"verification": trial.verification}))
-    assert (await try_check(project.folder, written, replace(trial.proposal, install=None))).passes
-    assert [one.name async for one in folder.parent.iterdir()] == [folder.name]  # and nothing half done
+    again = await try_check(project.folder, written, trial.proposal)
+    assert (again.passes, again.way, again.verification) == (True, "as it is", trial.verification)
 
 
 @pytest.mark.slow

@@ -40,12 +40,12 @@ class Terminal:
     def says(self, words: str, seconds: float = 60.0) -> None:
         """Wait until these words stand behind those that were waited for last."""
         end = time.monotonic() + seconds
-        while (found := self.text.find(words, self._read)) < 0:
+        while (place := self.text.find(words, self._read)) < 0:
             is_over = self.process.poll() is not None and not self._thread.is_alive()
             if is_over or time.monotonic() > end:
-                raise AssertionError(f"{words!r} was not said:\n{self.text[self._read :]}")
+                raise AssertionError(f"{words!r} was not printed:\n{self.text[self._read :]}")
             time.sleep(0.05)
-        self._read = found + len(words)
+        self._read = place + len(words)
 
     def types(self, line: str = "") -> None:
         """Type a line."""

@@ -39,7 +39,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"PATH": path, "HOME": str(tmp_path / "home"), "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": "none"}
 
 
-def said(project: Path, environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+def run_setup(project: Path, environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*SETUP, *words], cwd=project, env=environ, capture_output=True, text=True, timeout=60)
 
 
@@ -53,8 +53,7 @@ def test_a_wrong_answer_is_asked_again_and_nothing_is_written_before_the_last(
     terminal.types("make && true")
     terminal.says("a command without `&&`")
     terminal.types("false")
-    terminal.says("it does not pass there, so that it would say nothing about work")
-    terminal.says("`false` does not pass on the base")
+    terminal.says("`false` does not pass on the base (exit code 1; expected 0): it would say nothing about work")
     terminal.types("true")
     terminal.says("2. What may a day cost?")
     terminal.types("much")
@@ -65,24 +64,24 @@ def test_a_wrong_answer_is_asked_again_and_nothing_is_written_before_the_last(
 
 
 def test_without_a_terminal_it_says_how_to_go_on(project: Path, environ: dict[str, str]) -> None:
-    done = said(project, environ)
+    done = run_setup(project, environ)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "ashep: setup asks at a terminal, and this is none: `ashep setup --yes` takes each default\n"
 
 
 def test_json_shows_what_would_be_written(project: Path, environ: dict[str, str], tmp_path: Path) -> None:
     before = sorted(os.listdir(project))
-    done = said(project, environ, "--json")
+    done = run_setup(project, environ, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["answers"] == {
+    report = json.loads(done.stdout)
+    assert report["answers"] == {
         "source": "bd", "agents": "claude/claude", "check": "none", "landing": "merge", "budget": "20"
     }  # fmt: skip
-    assert (told["facts"]["branch"], told["written"], told["kept"]) == ("main", False, [])
+    assert (report["facts"]["branch"], report["written"], report["kept"]) == ("main", False, [])
     assert sorted(os.listdir(project)) == before
     folder = tmp_path / ".agent-shepherd"
     folder.mkdir()
-    for name, text in told["files"].items():
+    for name, text in report["files"].items():
         (folder / name).write_text(text)
     assert [agent.id for agent in load(folder).agents.agents] == ["claude-works", "claude-judges"]
 
@@ -101,6 +100,6 @@ def test_what_is_missing_is_said_with_what_to_do(case: str, project: Path, envir
         environ |= {"PATH": environ["PATH"].partition(":")[2]}
     if case == "no login":
         del environ["ANTHROPIC_API_KEY"]
-    done = said(place(project, environ), environ, "--yes")
+    done = run_setup(place(project, environ), environ, "--yes")
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr

@@ -4,9 +4,14 @@ Never: a setting that is written, or a question to a person.
 """
 
 from ashep.actions.project_checks.table import CheckProposal, DependencyInstall, find_checks
-from ashep.actions.project_checks.trials import CheckTrial, TrialAttempt, fetch_dependencies, name_cache, try_check
+from ashep.actions.project_checks.trials import CheckTrial, TrialAttempt, find_base_checks, try_check
 
 __all__ = [
-    "CheckProposal", "CheckTrial", "DependencyInstall", "TrialAttempt", "fetch_dependencies", "find_checks",
-    "name_cache", "try_check",
-]  # fmt: skip
+    "CheckProposal",
+    "CheckTrial",
+    "DependencyInstall",
+    "TrialAttempt",
+    "find_base_checks",
+    "find_checks",
+    "try_check",
+]

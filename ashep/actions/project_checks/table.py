@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+from ashep.adapters.system.folders import walk
+
 Words = tuple[str, ...]
 """A program and its arguments."""
 
@@ -25,6 +27,7 @@ WHEELS = ".cache/ashep/wheels"
 
 _READ = 256 * 1024  # characters of a file
 _SCANNED = 4000  # files in which tests are looked for
+_MOST_PACKAGES = 150  # that are named one by one: a command has 200 words at most
 _SKIPPED = frozenset({"node_modules", "target", "vendor", "venv", "build", "dist", "__pycache__", "site-packages"})
 
 
@@ -71,12 +74,11 @@ class CheckProposal:
     """How its dependencies come; None: it has none that its files name."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ProjectFiles:
-    """The files of a project, read once each."""
+    """The files of a project, whatever is in them: only the first 256 K characters of one are read."""
 
     root: Path
-    _texts: dict[str, str] = field(default_factory=dict[str, str])
 
     def has(self, *names: str) -> str:
         """Give the first of these files that is there; empty: none."""
@@ -84,20 +86,19 @@ class ProjectFiles:
 
     def text(self, name: str) -> str:
         """Give the text of a file; empty where it cannot be read."""
-        if name not in self._texts:
-            with suppress(OSError), (self.root / name).open(encoding="utf-8", errors="replace") as file:
-                self._texts[name] = file.read(_READ)
-        return self._texts.get(name, "")
+        with suppress(OSError), (self.root / name).open(encoding="utf-8", errors="replace") as file:
+            return file.read(_READ)
+        return ""
 
     def toml(self, name: str) -> dict[str, Any]:
         """Read a file of TOML; empty where it is none."""
-        with suppress(tomllib.TOMLDecodeError):
+        with suppress(tomllib.TOMLDecodeError, RecursionError):
             return tomllib.loads(self.text(name))
         return {}
 
     def json(self, name: str) -> dict[str, Any]:
         """Read an object of JSON; empty where it is none."""
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             document = json.loads(self.text(name))
             return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
         return {}
@@ -112,21 +113,18 @@ class ProjectFiles:
     def find_file(self, pattern: str, holds: str = "") -> str:
         """Give a file whose name matches, and in which a pattern is found; empty: none. The look is bounded."""
         by_name, content = re.compile(pattern), re.compile(holds, re.MULTILINE)
-        for path in islice(self._walk(self.root), _SCANNED):
-            name = path.relative_to(self.root).as_posix()
+        for name in islice(self._names(), _SCANNED):
             if by_name.search(name) and (not holds or content.search(self.text(name))):
                 return name
         return ""
 
-    def _walk(self, folder: Path) -> Iterator[Path]:
-        with suppress(OSError):
-            for path in sorted(folder.iterdir(), key=lambda entry: (entry.is_dir(), entry.name)):
-                if path.is_symlink() or path.name.startswith(".") or path.name in _SKIPPED:
-                    continue
-                if path.is_dir():
-                    yield from self._walk(path)
-                else:
-                    yield path
+    def _names(self) -> Iterator[str]:
+        for folder, folders, names in walk(str(self.root)):
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+            for name in sorted(names):
+                path = Path(folder, name)
+                if not name.startswith(".") and path.is_file() and not path.is_symlink():
+                    yield path.relative_to(self.root).as_posix()
 
 
 def find_checks(root: Path) -> tuple[CheckProposal, ...]:
@@ -151,9 +149,8 @@ _REQUIREMENTS = tuple(
 def find_pytest(files: ProjectFiles) -> Iterator[CheckProposal]:
     """pytest, where a file configures it or a test needs it; unittest, where tests are written for that alone."""
     project = files.toml("pyproject.toml")
-    tests = files.find_file(_TESTS, r"^\s*(def|async def|class) +[Tt]est")
-    lists = ("setup.cfg", "setup.py", "requirements.txt", *_REQUIREMENTS)
-    dependencies = (json.dumps(project, default=str), *map(files.text, lists))
+    tests = files.find_file(_TESTS, r"^[ \t]*(def|async def|class) +[Tt]est")
+    lists = map(files.text, ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", *_REQUIREMENTS))
     rule = ""
     if "pytest" in _table(project, "tool"):
         below = ".ini_options" if "ini_options" in _table(project, "tool", "pytest") else ""
@@ -166,9 +163,9 @@ def find_pytest(files: ProjectFiles) -> Iterator[CheckProposal]:
         rule = "tox.ini has [pytest]"
     elif files.has("conftest.py", "tests/conftest.py"):
         rule = f"there is a {files.has('conftest.py', 'tests/conftest.py')}"
-    elif tests and any(re.search(r"\bpytest\b", text) for text in dependencies):
+    elif tests and any(re.search(r"^[^#\n]*\bpytest\b", text, re.MULTILINE) for text in lists):
         rule = f"{tests} holds tests, and pytest is among the dependencies"
-    elif tests and (name := files.find_file(_TESTS, r"^\s*(import|from) +pytest\b|^(async )?def +test_")):
+    elif tests and (name := files.find_file(_TESTS, r"^[ \t]*(import|from) +pytest\b|^(async )?def +test_")):
         rule = f"{name} holds tests for pytest"
     if tests and rule:
         yield CheckProposal("pytest", ("python3", "-m", "pytest", "-q"), rule, _python_installation(files, project))
@@ -205,7 +202,7 @@ def _python_installation(
         targets.append("pytest")
     if not targets:
         return None
-    building = [*_table(project, "build-system").get("requires", []), "setuptools", "wheel", "editables"]
+    building = [*_requirements(_table(project, "build-system").get("requires")), "setuptools", "wheel", "editables"]
     fetched = [word for word in targets if word != "-e"] + (building if "-e" in targets else [])
     pip = (".venv/bin/python", "-m", "pip", "install", "-q", "--no-compile", "--disable-pip-version-check")
     venv = ("python3", "-m", "venv", ".venv")
@@ -221,23 +218,33 @@ def _python_installation(
 def _python_targets(files: ProjectFiles, project: dict[str, Any], extras: list[str]) -> Iterator[str]:
     """Name what pip is to install: the project itself, with what its tests need, and its lists of requirements."""
     declared = _table(project, "project")
-    needs = declared.get("dependencies") or extras or "dependencies" in cast("list[str]", declared.get("dynamic", []))
+    dynamic = "dependencies" in _requirements(declared.get("dynamic"))
+    needs = declared.get("dependencies") or extras or dynamic
     if "build-system" in project or files.has("setup.py") or (needs and declared):
         yield from ("-e", f".[{','.join(extras)}]" if extras else ".")
     for name in ("requirements.txt", *_REQUIREMENTS):
         if files.has(name):
             yield from ("-r", name)
     groups = _table(project, "dependency-groups")
-    yield from dict.fromkeys(word for name in _EXTRAS for word in _group(groups, name, ()))
+    yield from islice(dict.fromkeys(word for name in _EXTRAS for word in _group(groups, name, ())), _MOST_PACKAGES)
 
 
 def _group(groups: Mapping[str, Any], name: str, above: Words) -> Iterator[str]:
     """List what a group of dependencies names, with the groups that it includes."""
-    for entry in cast("list[Any]", groups.get(name, [])) if name not in above else []:
-        if isinstance(entry, str):
-            yield entry
-        else:
-            yield from _group(groups, str(entry.get("include-group")), (*above, name))
+    entries = groups.get(name) if name not in above else None
+    yield from _requirements(entries)
+    for entry in cast("list[Any]", entries) if isinstance(entries, list) else []:
+        if isinstance(entry, dict):
+            yield from _group(groups, str(_table({"": entry}, "").get("include-group")), (*above, name))
+
+
+_PACKAGE = re.compile(r"[A-Za-z0-9][ -~]{0,999}")
+
+
+def _requirements(value: Any) -> list[str]:
+    """Give those texts of a list that name a package, and are no option for whoever installs it."""
+    words = cast("list[Any]", value) if isinstance(value, list) else []
+    return [word for word in words if isinstance(word, str) and _PACKAGE.fullmatch(word)]
 
 
 def find_tox(files: ProjectFiles) -> Iterator[CheckProposal]:
@@ -257,10 +264,7 @@ def find_tox(files: ProjectFiles) -> Iterator[CheckProposal]:
 
 # --- JavaScript -------------------------------------------------------------------------------------------------------
 
-_PLACEHOLDER = re.compile(
-    r"no test specified|^\s*(true|:|exit [01])?\s*$|^\s*echo\b[^&|;]*(&&\s*exit\s+[01]\s*)?$", re.IGNORECASE
-)
-"""A script that tests nothing."""
+_PLACEHOLDER = re.compile(r"(?:true|:|exit [01]|echo\b[^&|;]*(?:&&\s*exit\s+[01])?)?", re.IGNORECASE)
 _LOCKS = {
     "pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun", "package-lock.json": "npm",
     "npm-shrinkwrap.json": "npm",
@@ -272,7 +276,7 @@ def find_node(files: ProjectFiles) -> Iterator[CheckProposal]:
     """The script `test` of package.json, by the manager whose lock file is there."""
     package = files.json("package.json")
     script = _table(package, "scripts").get("test")
-    if not isinstance(script, str) or _PLACEHOLDER.search(script):
+    if not isinstance(script, str) or _tests_nothing(script):
         return
     lock = files.has(*_LOCKS)
     declared = str(package.get("packageManager", "")).partition("@")[0]
@@ -284,6 +288,11 @@ def find_node(files: ProjectFiles) -> Iterator[CheckProposal]:
     installation = _node_installation(files, manager, lock) if needs else None
     owner = f", and {lock} is {manager}'s" if lock else ""
     yield CheckProposal(manager, command, f"package.json has the script `test`{owner}", installation)
+
+
+def _tests_nothing(script: str) -> bool:
+    """Whether a script does no more than say a word."""
+    return "no test specified" in script.lower() or _PLACEHOLDER.fullmatch(script.strip()) is not None
 
 
 def _node_installation(files: ProjectFiles, manager: str, lock: str) -> DependencyInstall:
@@ -313,10 +322,10 @@ def _node_installation(files: ProjectFiles, manager: str, lock: str) -> Dependen
 def find_cargo(files: ProjectFiles) -> Iterator[CheckProposal]:
     """Cargo, where a file of Rust's holds a test."""
     manifest = files.toml("Cargo.toml")
-    tests = files.find_file(r"\.rs$", r"^\s*#\[(?:\w+::)*(?:test|rstest|cfg\(test\))\b")
+    tests = files.find_file(r"\.rs$", r"^[ \t]*#\[(?:\w+::)*(?:test|rstest|cfg\(test\))\b")
     if ("package" in manifest or "workspace" in manifest) and tests:
         needs = files.find_file(
-            r"(^|/)Cargo\.toml$", r"^\[([^\n]+\.)?(dev-|build-)?dependencies(\.[^\n]+\]|\]\s*\n\s*\w)"
+            r"(^|/)Cargo\.toml$", r"^\[(?:[^\n]*\.)?(?:dev-|build-)?dependencies(?:\.|\][ \t]*\n\s*\w)"
         )
         lock = ("--locked",) if files.has("Cargo.lock") else ()
         installation = DependencyInstall(
@@ -331,7 +340,7 @@ def find_go(files: ProjectFiles) -> Iterator[CheckProposal]:
     """Go, where a file holds a test."""
     tests = files.find_file(r"_test\.go$", r"^func +(Test|Example|Fuzz)")
     if files.has("go.mod", "go.work") and tests:
-        needs = re.search(r"^\s*require\b", files.text("go.mod"), re.MULTILINE) or files.has("go.work")
+        needs = re.search(r"^[ \t]*require\b", files.text("go.mod"), re.MULTILINE) or files.has("go.work")
         vendored = (files.root / "vendor" / "modules.txt").is_file()
         installation = DependencyInstall((), (), ("go", "mod", "download"), home=("go/pkg/mod",))
         rule = f"there is a {files.has('go.mod', 'go.work')}, and {tests} holds tests"
@@ -359,9 +368,7 @@ def find_make(files: ProjectFiles) -> Iterator[CheckProposal]:
     """The target `test` or `check` of a Makefile, where it has a recipe or names what it is made of."""
     name = files.has("GNUmakefile", "makefile", "Makefile")
     for target in ("test", "check"):
-        line = rf"^(?:[\w.-]+ +)*{target}(?: +[\w.-]+)* *::?(?![:=])([^\n]*)((?:\n\t[^\n]*)*)"
-        match = re.search(line, files.text(name), re.MULTILINE)
-        if name and match and (match[1].partition("#")[0].strip() or _does_something(match[2])):
+        if name and any(target in names and works for names, works in _find_recipes(files.text(name))):
             yield CheckProposal("make", ("make", target), f"{name} has the target `{target}`")
             return
 
@@ -369,15 +376,27 @@ def find_make(files: ProjectFiles) -> Iterator[CheckProposal]:
 def find_just(files: ProjectFiles) -> Iterator[CheckProposal]:
     """The recipe `test` of a justfile."""
     name = files.has("justfile", "Justfile", ".justfile")
-    match = re.search(r"^@?test(?: +[^:\n=]*)?:(?!=)([^\n]*)((?:\n[ \t]+[^\n]*)*)", files.text(name), re.MULTILINE)
-    if name and match and (match[1].partition("#")[0].strip() or _does_something(match[2])):
+    if name and any(names[:1] == ["test"] and works for names, works in _find_recipes(files.text(name))):
         yield CheckProposal("just", ("just", "test"), f"{name} has the recipe `test`")
 
 
-def _does_something(recipe: str) -> bool:
-    """Whether a recipe does more than say a word."""
-    lines = [line.strip().lstrip("@-") for line in recipe.splitlines()]
-    return any(line and not line.startswith("#") and not _PLACEHOLDER.search(line) for line in lines)
+def _find_recipes(text: str) -> Iterator[tuple[list[str], bool]]:
+    """Give the names before each colon, and whether anything but a word comes of them: what they are made of, or a
+    recipe that does more than say one.
+    """
+    names, works = list[str](), False
+    for line in text.splitlines():
+        if line[:1].isspace():
+            command = line.strip().lstrip("@-")
+            works = works or bool(command and not command.startswith("#") and not _tests_nothing(command))
+        elif line and not line.startswith("#"):
+            yield names, works
+            head, colon, rest = line.partition(":")
+            rest = rest.removeprefix(":")
+            is_rule = bool(colon) and not rest.startswith("=") and not set(head) & set("=$()")
+            names = head.lstrip("@").split() if is_rule else []
+            works = is_rule and bool(rest.partition("#")[0].strip())
+    yield names, works
 
 
 def _table(document: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -5,11 +5,13 @@ checks may only read; one from a cache of the project's own, filled from the bas
 no setting is written: what would have to be written is given back.
 """
 
+import json
 import os
 import re
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -18,23 +20,26 @@ from typing import Any, Literal, NamedTuple
 import anyio
 from anyio import to_thread
 
-from ashep.actions.project_checks.table import CACHE, CheckProposal, DependencyInstall, Words
+from ashep.actions.project_checks.table import CACHE, CheckProposal, DependencyInstall, Words, find_checks
 from ashep.actions.verify import Outputs
 from ashep.adapters.git.remotes import resolve
 from ashep.adapters.system import programs
-from ashep.adapters.system.folders import delete
 from ashep.adapters.verifier.checkout import Checkout, find, make_checkout_folder
 from ashep.core.facts.delivery import CheckResult
-from ashep.core.policy import base_types
+from ashep.core.policy.base_types import format_duration, name_of
 from ashep.core.policy.checks import Criteria, TestPass, TestPassCheck
 from ashep.core.policy.settings import Settings
+from ashep.core.policy.verification_settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.factories import verifier_of
 from ashep.ports.verifier import VerifyRequest
+from ashep.redaction import Redaction, guessed
 
 LONGEST = timedelta(minutes=10)
 """For one way that a check is tried, and for filling a cache."""
+
+_SLOW = 120.0  # seconds of a check on an idle machine, for which the usual 10 minutes may be too short
 
 SHOWN = 12
 """Lines of the end of an output."""
@@ -62,8 +67,12 @@ _COUNTS = (
     re.compile(r"\b(\d+) passed\b.* in [\d.]+ ?s"),  # pytest
     re.compile(r"^\s*(\d+) pass$", re.MULTILINE),  # bun
 )
+_GO = re.compile(r"^(?:ok  |\?   )\t\S+\t([^\n]*)", re.MULTILINE)  # a line for each package
 _MAVEN = re.compile(r"Tests run: (\d+), Failures: 0, Errors: 0, Skipped: (\d+)\s*$", re.MULTILINE)
-_NONE = re.compile(r"no tests? (?:ran|found|to run)|^collected 0 items|^Ran 0 tests", re.IGNORECASE | re.MULTILINE)
+_NONE = re.compile(
+    r"no tests? (?:files? |suites? )?(?:ran|found|to run|executed)|no test files|^collected 0 items|^0 examples,",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 class TrialAttempt(NamedTuple):
@@ -82,33 +91,32 @@ class CheckTrial:
     """What the trial of a proposal came to."""
 
     proposal: CheckProposal
-    passes: bool
-    """Whether it passes on the base: where it does not, it is no check."""
     command: Words
     """The test command that was run last."""
-    way: Way
-    """What it was given then."""
-    verification: dict[str, Any]
-    """The keys of `verification` in config.yaml that have to be written with it; empty: none, or it does not pass."""
-    seconds: float
-    """What it took, with the installation."""
-    tests: int | None
-    """How many tests passed; None: its output does not say."""
-    isolated: bool
-    """Whether it ran in a sandbox."""
     message: str
     """What came of it, in a sentence for people."""
-    output: str
+    passes: bool = False
+    """Whether it passes on the base: where it does not, it is no check."""
+    way: Way = "as it is"
+    """What it was given then."""
+    verification: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The keys of `verification` in config.yaml that have to be written with it; empty: none, or it does not pass."""
+    seconds: float = 0.0
+    """What it took, with the installation."""
+    tests: int | None = None
+    """How many tests passed; None: its output does not say."""
+    isolated: bool = False
+    """Whether it ran in a sandbox."""
+    output: str = ""
     """The last lines that it printed."""
-    attempts: tuple[TrialAttempt, ...]
+    attempts: tuple[TrialAttempt, ...] = ()
     """All ways that were tried, in order."""
 
     @property
-    def check(self) -> dict[str, Any]:
-        """The check, as a phase of policies.yaml would have it."""
-        bound = timedelta(minutes=10 if self.seconds < 120 else 60)
-        verify = {"command": shlex.join(self.command), "timeout": base_types.format_duration(bound)}
-        return {"id": "tests", "type": "test_pass", "description": "the tests of the project pass", "verify": verify}
+    def verify(self) -> dict[str, Any]:
+        """What the check says in policies.yaml: its command, and a longer bound where it is slow."""
+        bound = {} if self.seconds < _SLOW else {"timeout": "1h"}
+        return {"command": [*self.command], **bound}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +129,22 @@ class _Variant:
     fetches: bool = False
 
 
+_OPENING = {"install", "cache", "network"}
+"""The keys of `verification` that a way sets."""
+
+
 def name_cache(project: Path) -> Path:
     """Name the folder for the dependencies of a project's checks: no agent in a sandbox has it. Blocks."""
     real = project.resolve()
-    return (
-        Path.home() / ".cache" / "ashep" / "dependencies" / f"{real.name}-{sha256(os.fsencode(real)).hexdigest()[:8]}"
-    )
+    name = f"{name_of(real.name, 'project', 40)}-{sha256(os.fsencode(real)).hexdigest()[:8]}"
+    return Path.home() / ".cache" / "ashep" / "dependencies" / name
+
+
+async def find_base_checks(project: Path) -> tuple[CheckProposal, ...]:
+    """Propose test commands by the files of the base, best first. Raises `AshepError` where no checkout can be made."""
+    base = await to_thread.run_sync(TrialBase.of, project, Settings(), await resolve(project, "HEAD"))
+    async with base.make_checkout() as checkout:
+        return await to_thread.run_sync(find_checks, checkout.tree)
 
 
 async def try_check(
@@ -134,95 +152,64 @@ async def try_check(
     settings: Settings,
     proposal: CheckProposal,
     *,
-    commit: str = "HEAD",
-    cache: Path | None = None,
     longest: timedelta = LONGEST,
     tell: Callable[[str], None] = lambda _: None,
 ) -> CheckTrial:
     """Try a proposed check on the base, as checks run, and with more only where it fails for want of that.
 
-    `cache`: the folder for dependencies; by default that of `name_cache`. `tell`: hears what is tried. Raises
-    `AshepError` where no checkout can be made.
+    `tell` hears what is tried. Raises `AshepError` where no checkout can be made.
     """
-    cache = cache or await to_thread.run_sync(name_cache, project)
+    base = await to_thread.run_sync(TrialBase.of, project, settings, await resolve(project, "HEAD"), longest)
     attempts, trial = list[TrialAttempt](), None
-    base = await resolve(project, commit)
-    async with anyio.TemporaryDirectory(prefix="ashep-setup-") as scratch:
-        for variant in await to_thread.run_sync(_variants, proposal, cache):
-            if trial is not None:
-                # its dependencies may help, before anybody brought them; later only what its output lacks
-                untried = proposal.install is not None and trial.way == "as it is" and variant.way != "network"
-                if not untried and not _LACKS.search(f"{trial.message}\n{trial.output}"):
-                    continue
-            tell(f"{shlex.join(variant.command)}: {variant.way}")
-            failure, install = "", proposal.install
-            if variant.fetches and install is not None:
-                failure = await fetch_dependencies(project, base, install, cache, Path(scratch), longest)
-            if failure:
+    for variant in await to_thread.run_sync(_variants, settings, proposal, base.cache):
+        if trial is not None:
+            # its dependencies may help, before anybody brought them; later only what its output lacks
+            untried = proposal.install is not None and trial.way == "as it is" and variant.way != "network"
+            if not untried and not _LACKS.search(f"{trial.message}\n{trial.output}"):
+                continue
+        if variant.fetches and (install := proposal.install) is not None:
+            tell(f"{shlex.join(install.fetch)}: fetches what it depends on, as you and outside of the sandbox")
+            if failure := await base.fetch_dependencies(install):
                 attempts.append(TrialAttempt(variant.way, False, 0.0, failure))
                 continue
-            trial = await _try(project, settings, proposal, variant, base, Path(scratch), longest)
-            attempts.append(TrialAttempt(variant.way, trial.passes, trial.seconds, trial.message))
-            if trial.passes:
-                break
+        tell(f"{shlex.join(variant.command)}: {variant.way}, {format_duration(longest)} at most")
+        trial = await base.try_variant(proposal, variant)
+        attempts.append(TrialAttempt(variant.way, trial.passes, trial.seconds, trial.message))
+        if trial.passes or trial.seconds >= longest.total_seconds():
+            break
     assert trial is not None  # the first way needs nothing
     return replace(trial, attempts=tuple(attempts))
 
 
-def _variants(proposal: CheckProposal, cache: Path) -> list[_Variant]:
-    """List the ways to try a check, those that open least first. Blocks."""
-    install, command = proposal.install, proposal.command
-    variants = [_Variant("as it is", command, {})]
-    if install is not None:
-        equipped = install.command or command
-        steps: dict[str, Any] = {"install": [shlex.join(words) for words in install.offline]} if install.offline else {}
-        differs = bool(steps) or equipped != command
-        if differs and any((Path.home() / name).is_dir() for name in install.home):
-            variants.append(_Variant("caches of your home", equipped, steps))
-        if install.fetch and install.own_cache:
-            written_as = f"~/{cache.relative_to(Path.home())}" if cache.is_relative_to(Path.home()) else str(cache)
-            variants.append(_Variant("a cache of its own", equipped, {**steps, "cache": written_as}, fetches=True))
-        elif install.fetch:
-            variants.append(_Variant("caches of your home", equipped, steps, fetches=True))
-        online: dict[str, Any] = {"install": [shlex.join(words) for words in install.online]} if install.online else {}
-        return [*variants, _Variant("network", equipped if install.online else command, {**online, "network": True})]
-    return [*variants, _Variant("network", command, {"network": True})]
-
-
-async def _try(
-    project: Path,
-    settings: Settings,
-    proposal: CheckProposal,
-    variant: _Variant,
-    base: str,
-    scratch: Path,
-    longest: timedelta,
-) -> CheckTrial:
-    """Run a check once on the base, by the verifier that runs all checks."""
-    more = {name: value for name, value in variant.verification.items() if name != "install"}
-    if steps := variant.verification.get("install"):
-        more["install"] = tuple(tuple(shlex.split(step)) for step in steps)
-    widened = settings.model_copy(update={"verification": settings.verification.model_copy(update=more)})
-    outputs = Outputs()
-    verifier = verifier_of(project, widened, outputs.keep, scratch=scratch)
-    verify = TestPass(command=variant.command, timeout=longest)
-    criteria = Criteria(checks=(TestPassCheck(id="tests", type="test_pass", verify=verify),))
-    verification = await verifier.verify(VerifyRequest(project, base, base, criteria))
-    result = verification.results[0]
-    output = outputs.text(result.output)
-    tests = count_tests(output)
-    passes = result.status == "passed" and tests != 0
-    return CheckTrial(
-        proposal, passes, variant.command, variant.way, variant.verification if passes else {},
-        result.duration_ms / 1000, tests, bool(verification.isolated), _say(variant, result, tests, output),
-        _end(output), (),
-    )  # fmt: skip
+def _variants(settings: Settings, proposal: CheckProposal, cache: Path) -> list[_Variant]:
+    """List the ways to try a check, those that open least first: with what the settings have already. Blocks."""
+    install, command, present = proposal.install, proposal.command, settings.verification
+    steps = {"install": [shlex.join(words) for words in present.install]} if present.install else {}
+    opened = {key: value for key, value in (("cache", present.cache), ("network", present.network)) if value}
+    variants = [_Variant("as it is", command, steps | opened)]
+    if install is None:
+        return [*variants, _Variant("network", command, {"network": True})]
+    equipped = install.command or command
+    offline, online = (
+        {"install": [shlex.join(words) for words in programs]} if programs else {}
+        for programs in (install.offline, install.online)
+    )
+    if (offline or equipped != command) and any((Path.home() / name).is_dir() for name in install.home):
+        variants.append(_Variant("caches of your home", equipped, offline))
+    if install.fetch and install.own_cache:
+        written_as = f"~/{cache.relative_to(Path.home())}" if cache.is_relative_to(Path.home()) else str(cache)
+        variants.append(_Variant("a cache of its own", equipped, {**offline, "cache": written_as}, fetches=True))
+    elif install.fetch:
+        variants.append(_Variant("caches of your home", equipped, offline, fetches=True))
+    return [*variants, _Variant("network", equipped if install.online else command, {**online, "network": True})]
 
 
 def count_tests(output: str) -> int | None:
     """Say how many tests passed, by what the usual runners print; None: it does not say."""
     if counted := _MAVEN.findall(output):
         return int(counted[-1][0]) - int(counted[-1][1])
+    if packages := _GO.findall(output):
+        return None if any("no test" not in result for result in packages) else 0
     for pattern in _COUNTS:
         if numbers := pattern.findall(output):
             return sum(map(int, numbers))
@@ -256,49 +243,91 @@ def _end(output: str) -> str:
     return "\n".join(lines[-SHOWN:])
 
 
-# --- caches -----------------------------------------------------------------------------------------------------------
+# --- where they run ---------------------------------------------------------------------------------------------------
 
 
-async def fetch_dependencies(
-    project: Path,
-    commit: str,
-    installation: DependencyInstall,
-    cache: Path,
-    scratch: Path,
-    longest: timedelta = LONGEST,
-) -> str:
-    """Fill a cache with what a commit of the base depends on, from the network; gives what went wrong, or nothing.
+@dataclass(frozen=True, slots=True)
+class TrialBase:
+    """The commit on which checks of a project are tried, and what each trial of them is given."""
 
-    The program runs as the user, with the user's logins, in a clean checkout: what it reads there is the user's own.
-    What was in a cache of the project's own before is replaced once everything has come.
-    """
-    fresh = cache.with_name(f"{cache.name}.new-{os.getpid()}")
-    async with make_checkout_folder(scratch) as place:
-        checkout = Checkout(place, await find(project, commit, None))
-        await checkout.fill()
-        await checkout.open_to_programs()
-        words = [word.replace(CACHE, str(fresh)) for word in installation.fetch]
-        env = os.environ | {name: str(fresh / inner) for name, inner in installation.places.items()}
-        await anyio.Path(fresh).mkdir(mode=0o700, parents=True, exist_ok=True)
+    project: Path
+    settings: Settings
+    commit: str
+    cache: Path
+    """The folder for dependencies."""
+    longest: timedelta
+    redaction: Redaction
+
+    @classmethod
+    def of(cls, project: Path, settings: Settings, commit: str, longest: timedelta = LONGEST) -> "TrialBase":
+        """Describe the base of a project. Blocks."""
+        return cls(project, settings, commit, name_cache(project), longest, Redaction(tuple(guessed(os.environ))))
+
+    @property
+    def scratch(self) -> Path:
+        """Where checkouts are made: on the disk of the cache, so that what was fetched needs only another name."""
+        return self.cache.parent.with_name("trials")
+
+    @asynccontextmanager
+    async def make_checkout(self) -> AsyncGenerator[Checkout]:
+        """Have a checkout; one that was left by a kill is removed by the next. Raises `AshepError`."""
+        async with make_checkout_folder(self.scratch) as place:
+            checkout = Checkout(place, await find(self.project, self.commit, None))
+            await checkout.fill()
+            yield checkout
+
+    async def try_variant(self, proposal: CheckProposal, variant: _Variant) -> CheckTrial:
+        """Run a check once, by the verifier that runs all checks."""
+        present = self.settings.verification.model_dump(mode="json", exclude=_OPENING, exclude_unset=True)
+        verification = VerificationSettings.model_validate_json(json.dumps(present | variant.verification))
+        settings, outputs = (
+            self.settings.model_copy(update={"verification": verification}),
+            Outputs(self.redaction.text),
+        )
+        verifier = verifier_of(self.project, settings, outputs.keep, scratch=self.scratch, redaction=self.redaction)
+        verify = TestPass(command=variant.command, timeout=self.longest)
+        criteria = Criteria(checks=(TestPassCheck(id="tests", type="test_pass", verify=verify),))
+        answer = await verifier.verify(VerifyRequest(self.project, self.commit, self.commit, criteria))
+        result = answer.results[0]
+        output = outputs.text(result.output)
+        tests = count_tests(output)
+        passes = result.status == "passed" and tests != 0
+        return CheckTrial(
+            proposal, variant.command, _say(variant, result, tests, output), passes, variant.way,
+            variant.verification if passes else {}, result.duration_ms / 1000, tests, bool(answer.isolated),
+            _end(output),
+        )  # fmt: skip
+
+    async def fetch_dependencies(self, install: DependencyInstall) -> str:
+        """Fill the cache with what the base depends on, from the network; gives what went wrong, or nothing.
+
+        The program runs as the user, with the user's logins, in a clean checkout: what it reads there is the user's.
+        What was in a cache of the project's own before is replaced once everything has come.
+        """
+        failure = "its dependencies cannot be fetched"
         try:
-            finished = await programs.run(words, cwd=checkout.tree, env=env, timeout=longest.total_seconds())
-            if finished.returncode:
-                end = _end(clean((finished.stdout + b"\n" + finished.stderr).decode(errors="replace")))[-400:]
-                return f"its dependencies cannot be fetched: `{shlex.join(installation.fetch)}` failed: {end}"
-            if installation.own_cache:
-                await to_thread.run_sync(_replace, cache, fresh)
+            async with self.make_checkout() as checkout:
+                await checkout.open_to_programs()
+                fresh = checkout.folders.home.with_name("fetched")
+                words = [word.replace(CACHE, str(fresh)) for word in install.fetch]
+                env = os.environ | {name: str(fresh / inner) for name, inner in install.places.items()}
+                await anyio.Path(fresh).mkdir(mode=0o700)
+                longest = self.longest.total_seconds()
+                finished = await programs.run(words, cwd=checkout.tree, env=env, timeout=longest)
+                if finished.returncode:
+                    printed = (finished.stdout + b"\n" + finished.stderr).decode(errors="replace")
+                    end = _end(clean(self.redaction.text(printed)))[-400:]
+                    return f"{failure}: `{shlex.join(install.fetch)}` failed: {end}"
+                if install.own_cache:
+                    await to_thread.run_sync(_replace, self.cache, fresh)
         except (AshepError, OSError) as error:
-            return f"its dependencies cannot be fetched: {error}"
-        finally:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(delete, fresh)
-    return ""
+            return f"{failure}: {error}"
+        return ""
 
 
 def _replace(cache: Path, fresh: Path) -> None:
     """Put a folder in the place of another: a check that begins meanwhile finds one of the two. Blocks."""
-    former = cache.with_name(f"{cache.name}.old-{os.getpid()}")
-    if cache.exists():
-        cache.rename(former)
+    cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        cache.rename(fresh.with_name("former"))
     fresh.rename(cache)
-    delete(former)

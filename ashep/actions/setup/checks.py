@@ -1,76 +1,70 @@
-"""The command by which a project tests itself, as a question of setup has it."""
+"""The command by which a project tests itself: the likeliest are tried on the base, and what somebody types is."""
 
-import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from anyio import to_thread
 
-from ashep.actions import project_checks
-from ashep.actions.project_checks import CheckProposal
-from ashep.config import settled
-from ashep.config.starter.setup_files import ChosenCheck
+from ashep.actions.project_checks import CheckProposal, CheckTrial, find_base_checks, try_check
+from ashep.config import settings_in, settled
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError
+from ashep.factories import FOLDER
+
+Words = tuple[str, ...]
+
+_MOST_TRIED = 2
+"""Commands that are tried, the likeliest first, until one passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckFact:
-    """A command, why it was proposed, and what came of it on the base."""
+async def try_likeliest(project: Path, written: Words, say: Callable[[str], None]) -> tuple[CheckTrial, ...]:
+    """Try the likeliest commands until one passes. `written`: that of the files, the likeliest; empty: they have none.
 
-    command: tuple[str, ...]
-    rule: str
-    """Why it is proposed, such as `pyproject.toml names pytest`."""
-    passed: bool = False
-    seconds: float = 0.0
-    failure: str = ""
-    """What it said where it did not pass."""
-    verification: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The keys of `verification` in config.yaml without which it does not pass."""
-    proposal: CheckProposal | None = None
-    """How its dependencies come; None: somebody typed it."""
-
-    @property
-    def summary(self) -> str:
-        """What came of it, for the option of a question."""
-        needs = f"; with `verification`: {', '.join(self.verification)}" if self.verification else ""
-        return f"{shlex.join(self.command)}: {self.seconds:.0f} s on the base, passes{needs}"
-
-    @property
-    def chosen(self) -> ChosenCheck:
-        """The check as the files have it."""
-        seconds = f"{self.seconds:.0f} s on the base"
-        return ChosenCheck(self.command, self.verification, f"{seconds}; {self.rule}" if self.rule else seconds)
+    No `AshepError` is raised: where no checkout can be made `say` hears why, and nothing is tried.
+    """
+    try:
+        proposals = await find_base_checks(project)
+    except AshepError as error:
+        say(f"no command can be tried: {error}")
+        return ()
+    if written:
+        first = _choose(proposals, written)
+        proposals = (first, *(item for item in proposals if item.rule != first.rule))
+    trials = list[CheckTrial]()
+    for proposal in proposals[:_MOST_TRIED]:
+        trials.append(await _try(project, proposal, say))
+        if trials[-1].passes:
+            break
+    return tuple(trials)
 
 
-def find_checks(root: Path) -> tuple[CheckFact, ...]:
-    """Propose commands by the files of a project, the likeliest first. Blocks."""
-    return tuple(CheckFact(item.command, item.rule, proposal=item) for item in project_checks.find_checks(root))
+async def try_command(project: Path, command: Words, say: Callable[[str], None]) -> CheckTrial:
+    """Try a command that somebody typed."""
+    try:
+        proposal = _choose(await find_base_checks(project), command)
+    except AshepError:  # the trial says it, too
+        proposal = CheckProposal("typed", command, "")
+    return await _try(project, proposal, say)
 
 
-async def try_check(project: Path, fact: CheckFact, say: Callable[[str], None]) -> CheckFact:
-    """Run a command on the base as a check is run, and with more only where it fails for want of that."""
-    settings = await to_thread.run_sync(settled, Settings(), project)
+def _choose(proposals: tuple[CheckProposal, ...], command: Words) -> CheckProposal:
+    """Return the proposal that a command is of, which knows how its dependencies come; else one without."""
+    for item in proposals:
+        if command in (item.command, item.install.command if item.install else ()):
+            return replace(item, command=command)
+    return CheckProposal("typed", command, "")
+
+
+async def _try(project: Path, proposal: CheckProposal, say: Callable[[str], None]) -> CheckTrial:
+    """Try a check with what config.yaml gives it already, and with more only where it fails for want of that."""
+    try:
+        settings = await to_thread.run_sync(settings_in, project / FOLDER)
+    except AshepError:  # a file of the user's that is wrong: it stays
+        settings = await to_thread.run_sync(settled, Settings(), project)
     worker = settings.worker.model_copy(update={"workspace": "worktree"})  # for places objects would be kept here
     settings = settings.model_copy(update={"worker": worker})
-    proposal = fact.proposal
-    if proposal is None:  # one of the table has the way in which its dependencies come
-        proposals = await to_thread.run_sync(project_checks.find_checks, project)
-        fits = (
-            item for item in proposals if fact.command in (item.command, item.install.command if item.install else ())
-        )
-        proposal = next(fits, CheckProposal("typed", fact.command, fact.rule))
     try:
-        trial = await project_checks.try_check(project, settings, proposal, tell=say)
+        return await try_check(project, settings, proposal, tell=lambda line: say(f"trying on the base: {line}"))
     except AshepError as error:
-        return replace(fact, failure=str(error))
-    return replace(
-        fact,
-        command=trial.command,
-        passed=trial.passes,
-        seconds=trial.seconds,
-        failure="" if trial.passes else trial.message,
-        verification=trial.verification,
-    )
+        return CheckTrial(proposal, proposal.command, str(error))

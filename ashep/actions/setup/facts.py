@@ -1,33 +1,32 @@
 """What is found before anything is asked: git, the forge, agents, the check, the sandbox, bd, stories, and the rest."""
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import to_thread
+from pydantic import ValidationError
 
+from ashep.actions.project_checks import CheckTrial
 from ashep.actions.runner_wait import Say
-from ashep.actions.setup.checks import CheckFact, find_checks, try_check
+from ashep.actions.setup.checks import try_likeliest
 from ashep.actions.setup.known_agents import AgentFact, describe_no_agent, find_agents
-from ashep.actions.setup.written import NONE, written_answers
+from ashep.actions.setup.written import written_check
 from ashep.actions.story_catalog import look
 from ashep.adapters.git.command import Git
 from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.sandboxes.bubblewrap import try_out
-from ashep.adapters.system import programs, remote_address
+from ashep.adapters.system import programs
 from ashep.adapters.system.gh_login import gh_token
+from ashep.adapters.system.remote_address import read_address
 from ashep.adapters.system.tool_sources import how_to_get
-from ashep.config.starter.setup_files import ChosenForge
+from ashep.core.policy.landing import ForgeSettings
 from ashep.errors import UsageError
 from ashep.factories import FOLDER
 
-_MOST_CHECKS = 2
-"""Commands that are run on the base, the likeliest first, until one passes."""
-
-_REPOSITORY = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+")
 _FORGES = {"github": "github", "gitlab": "gitlab", "gitea": "gitea", "forgejo": "gitea", "codeberg": "gitea"}
+_INTERFACES = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
 _PUBLIC = "https://api.github.com"
 _TOKENS = {
     "github": ("GITHUB_TOKEN", "contents and pull requests: write; issues: write"),
@@ -50,10 +49,11 @@ class ForgeFact:
     """The address of its interface, where that is not the usual one (`GITHUB_API_URL`)."""
 
     @property
-    def chosen(self) -> ChosenForge:
+    def chosen(self) -> dict[str, str]:
         """The forge as config.yaml names it: gh knows its address itself."""
         by_gh = self.login == "gh" and not self.url
-        return ChosenForge("gh" if by_gh else self.type, self.repository, self.url)
+        url = {"url": self.url} if self.url else {}
+        return {"type": "gh" if by_gh else self.type, "repository": self.repository, **url}
 
     @property
     def token(self) -> tuple[str, str]:
@@ -72,7 +72,8 @@ class ProjectFacts:
     """How many tracked files are changed."""
     forge: ForgeFact | None
     agents: tuple[AgentFact, ...]
-    checks: tuple[CheckFact, ...]
+    checks: tuple[CheckTrial, ...]
+    """Commands that were tried on the base."""
     sandbox: str
     """Why there is none; empty: bubblewrap can be used."""
     bd: str
@@ -109,13 +110,14 @@ async def find_facts(project: Path, environ: Mapping[str, str], say: Say) -> Pro
     if bd is None and not (await to_thread.run_sync(programs.find, "go")):
         raise UsageError(f"bd, in which issues are kept, is not here: {await to_thread.run_sync(how_to_get, 'bd')}")
     sandbox, files = await try_out(), await to_thread.run_sync(read_files, project)
+    check = written_check(files)
     return ProjectFacts(
         tree.branch,
         await _ask_git(project, "rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}"),
         len(tree.dirty),
         await find_forge(project, environ),
         agents,
-        await _find_check(project, written_answers(files).get("check", NONE), say),
+        await try_likeliest(project, tuple(check.verify["command"]) if check is not None else (), say),
         sandbox if isinstance(sandbox, str) else "",
         str(bd or ""),
         (project / ".beads").is_dir(),
@@ -135,40 +137,26 @@ async def _ask_git(project: Path, *words: str) -> str:
 
 async def find_forge(project: Path, environ: Mapping[str, str]) -> ForgeFact | None:
     """Find out which forge `origin` leads to, and whether somebody is logged in there; None: to none that is known."""
-    proposals = read_address(await _ask_git(project, "remote", "get-url", "origin"))
-    if proposals is None:
+    host, repository = read_address(await _ask_git(project, "remote", "get-url", "origin"))
+    kind = next((kind for word, kind in _FORGES.items() if word in host), None)
+    if kind is None:
         return None
-    kind, host, repository = proposals
     variable = _TOKENS[kind][0]
     login = variable if environ.get(variable) else ""
     if kind == "github" and not login and await gh_token(host):
         login = "gh"
     url = environ.get("GITHUB_API_URL", "").rstrip("/") if kind == "github" else ""
-    return ForgeFact(kind, host, repository, login, "" if url == _PUBLIC else url)
-
-
-def read_address(address: str) -> tuple[str, str, str] | None:
-    """Read the forge, host and repository from a remote's address; None: it is of no forge that is known."""
-    host, path = remote_address.read_address(address)
-    kind = next((kind for word, kind in _FORGES.items() if word in host), None)
-    return (kind, host, path) if kind and _REPOSITORY.fullmatch(path) else None
+    if not url and login != "gh" and host not in ("github.com", "gitlab.com"):
+        url = f"https://{host}{_INTERFACES[kind]}"
+    fact = ForgeFact(kind, host, repository, login, "" if url == _PUBLIC else url)
+    try:
+        ForgeSettings.model_validate(fact.chosen)
+    except ValidationError:  # it is no repository of a forge
+        return None
+    return fact
 
 
 # --- the project --------------------------------------------------------------------------------------------------
-
-
-async def _find_check(project: Path, command: str, say: Say) -> tuple[CheckFact, ...]:
-    """Run the likeliest commands on the base, in the checkout and sandbox of a real check, until one passes. What the
-    files have is the likeliest.
-    """
-    proposals, tried = await to_thread.run_sync(find_checks, project), list[CheckFact]()
-    if command != NONE:
-        proposals = (CheckFact(tuple(shlex.split(command)), ""), *proposals)
-    for proposal in proposals[:_MOST_CHECKS]:
-        tried.append(await try_check(project, proposal, lambda line: say(f"trying on the base: {line}")))
-        if tried[-1].passed:
-            break
-    return tuple(tried)
 
 
 def count_stories(project: Path) -> int:

@@ -4,17 +4,12 @@ import math
 import shlex
 from dataclasses import dataclass
 from itertools import product
-from typing import get_args
+from typing import cast, get_args
 
+from ashep.actions.project_checks import CheckTrial
 from ashep.actions.setup.facts import ProjectFacts
-from ashep.actions.setup.written import KEYS, NONE, Answers, Key, plain, written_answers
-from ashep.config.starter.setup_files import (
-    HEAD,
-    Landing,
-    SetupAnswers,
-    Source,
-    files_of,
-)
+from ashep.actions.setup.written import NONE, Answers, Key, plain, write_number, written_check
+from ashep.config.starter.setup_files import ChosenCheck, Landing, SetupAnswers, Source, files_of, is_as_written
 from ashep.core.policy.checks import parse_command
 from ashep.errors import UsageError
 
@@ -43,13 +38,18 @@ class SetupQuestion:
     """What else may be typed; empty: only an option."""
 
     @property
+    def values(self) -> tuple[str, ...]:
+        """The values of the options."""
+        return tuple(option.value for option in self.options)
+
+    @property
     def is_open(self) -> bool:
         """Whether there is anything to choose."""
         return len(self.options) > 1 or bool(self.hint)
 
 
 def question(key: Key, facts: ProjectFacts, replies: Answers) -> SetupQuestion:
-    """Return a question. `given`: the answers before it, and those that the files hold already."""
+    """Return a question. `replies`: the answers before it, and those that the files hold already."""
     return _QUESTIONS[key](facts, replies)
 
 
@@ -95,12 +95,19 @@ def _ask_agents(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
 
 
 def _ask_check(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
-    options = [SetupOption(shlex.join(item.command), item.summary) for item in facts.checks if item.passed]
+    options = [SetupOption(shlex.join(trial.command), _describe_trial(trial)) for trial in facts.checks if trial.passes]
     options.append(SetupOption(NONE, "no check: nobody but an agent says that work is right"))
-    failed = [f"`{shlex.join(item.command)}` does not pass on the base: {item.failure}" for item in facts.checks]
-    failed = failed if len(options) == 1 else []
-    text = "\n".join([*failed, "Which command checks work?"])
+    failures = [trial.message for trial in facts.checks] if len(options) == 1 else []
+    text = "\n".join([*failures, "Which command checks work?"])
+    for trial in facts.checks:  # with its dependencies the same check has another command
+        if trial.passes and shlex.join(trial.proposal.command) == replies.get("check"):
+            replies = {**replies, "check": shlex.join(trial.command)}
     return _choose("check", text, options, options[0].value, replies, "or another command")
+
+
+def _describe_trial(trial: CheckTrial) -> str:
+    needs = f"; with `verification`: {', '.join(trial.verification)}" if trial.verification else ""
+    return f"{shlex.join(trial.command)}: {trial.seconds:.0f} s on the base, passes{needs}"
 
 
 def _ask_landing(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
@@ -137,39 +144,43 @@ def validate(question: SetupQuestion, value: str) -> str:
         UsageError: it is neither; says what is expected.
 
     """
-    value, values = value.strip(), [option.value for option in question.options]
+    value, values = value.strip(), question.values
     if value.isdecimal() and 0 < int(value) <= len(values) and value not in values:
         return values[int(value) - 1]
     if value in values:
         return value
     try:
-        if question.key == "budget":
-            if 0 < float(value) < math.inf:
-                return f"{float(value):g}"
-        elif question.key == "check" and parse_command(value):
-            return value
+        if question.key == "budget" and 0 < float(value) < math.inf:
+            return write_number(float(value))
+        if question.key == "check" and (words := parse_command(value)):
+            return shlex.join(cast("tuple[str, ...]", words))
     except ValueError as error:
         raise UsageError(f"{value}: {error}") from error
     raise UsageError(f"{value or 'nothing'}: expected a number from 1 to {len(values)}{', ' + question.hint}")
 
 
 def answers_of(facts: ProjectFacts, replies: Answers) -> SetupAnswers:
-    """Return what the files are made of; each key of `given` was answered."""
+    """Return what the files are made of; each key of `replies` was answered."""
     agents = {agent.name: agent.chosen for agent in facts.agents}
     maker, _, judge = replies["agents"].partition("/")
-    source: Source = next(item for item in get_args(Source) if item == replies["source"])
-    landing: Landing = next(item for item in get_args(Landing) if item == replies["landing"])
-    check = next((item for item in facts.checks if item.passed and shlex.join(item.command) == replies["check"]), None)
-    forge = facts.forge
     return SetupAnswers(
-        source,
+        next(item for item in get_args(Source) if item == replies["source"]),
         agents[maker],
         agents[judge],
-        None if check is None else check.chosen,
-        landing,
+        _choose_check(facts, replies["check"]),
+        next(item for item in get_args(Landing) if item == replies["landing"]),
         None if replies["budget"] == NONE else float(replies["budget"]),
-        forge=None if forge is None else forge.chosen,
+        None if facts.forge is None else facts.forge.chosen,
     )
+
+
+def _choose_check(facts: ProjectFacts, command: str) -> ChosenCheck | None:
+    """Return the check of a command: one that passes, else what the files have; None: work has no check."""
+    for trial in facts.checks:
+        if trial.passes and shlex.join(trial.command) == command:
+            parts = (f"{trial.seconds:.0f} s on the base", trial.proposal.rule)
+            return ChosenCheck(trial.verify, trial.verification, "; ".join(filter(None, parts)))
+    return None if command == NONE else written_check(facts.files)
 
 
 def changed_files(facts: ProjectFacts, answers: SetupAnswers) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -177,14 +188,10 @@ def changed_files(facts: ProjectFacts, answers: SetupAnswers) -> tuple[dict[str,
 
     A file that means the same already is not among them.
     """
-    existing = {name: plain(text) for name, text in facts.files.items()}
-    changed = {name: text for name, text in files_of(answers).items() if plain(text) != existing.get(name)}
-    previous = written_answers(facts.files)
-    try:
-        rebuilt = files_of(answers_of(facts, previous)) if {*KEYS} <= {*previous} else {}
-    except (KeyError, StopIteration, ValueError):  # they name what is not here any more
-        rebuilt = dict[str, str]()
-    unedited = {
-        name for name, text in rebuilt.items() if HEAD in facts.files.get(name, "") and plain(text) == existing[name]
+    existing = facts.files
+    changed = {
+        name: text
+        for name, text in files_of(answers).items()
+        if name not in existing or plain(text) != plain(existing[name])
     }
-    return changed, tuple(name for name in changed if name in existing and name not in unedited)
+    return changed, tuple(name for name in changed if name in existing and not is_as_written(existing[name]))

@@ -44,8 +44,8 @@ async def place_of(project: Path, settings: GitHubSource) -> Place:
         address = result.stdout.decode(errors="replace").strip()
         host, path = read_address(address)
         if not re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", path):
-            place = address.rpartition("@")[2] or "nowhere"  # without a password
-            reason = f"the remote {settings.remote} leads to {place}, which names no repository"
+            place = host or "nowhere"  # the rest may hold a password
+            reason = f"the remote {settings.remote} leads to {place}, and names no repository as owner/name"
             raise AshepError(f"{reason}: set `sources.github.repository` in config.yaml")
     url = settings.url or ("https://api.github.com" if host == PUBLIC else f"https://{host}/api/v3")
     return Place(host, path, url.rstrip("/"))

@@ -1,28 +1,30 @@
 """`ashep setup`: what is found, five questions at most, the files, and the first issue."""
 
-import difflib
 import os
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 import typer
 
-from ashep.actions.setup.checks import CheckFact, try_check
+from ashep.actions.setup.checks import try_command
 from ashep.actions.setup.database import create_issue, list_waiting, make_database
 from ashep.actions.setup.facts import ProjectFacts, find_facts
 from ashep.actions.setup.questions import SetupQuestion, answers_of, changed_files, question, validate
-from ashep.actions.setup.written import KEYS, NONE, Key, written_answers
+from ashep.actions.setup.written import KEYS, Key, written_answers
+from ashep.adapters.system.process_table import locked
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example
 from ashep.cli.context import FOLDER, find_project
 from ashep.config import put_schemas
-from ashep.config.starter import ignored_file, write_all
-from ashep.core.policy.checks import parse_command
+from ashep.config.starter import write_configuration
+from ashep.config.sync_agents import diff
 from ashep.errors import AshepError, UsageError
 from ashep.views import evidence, json_types
 
@@ -43,7 +45,29 @@ def setup(
     asks = not (yes or as_json)
     if asks and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("setup asks at a terminal, and this is none: `ashep setup --yes` takes each default")
-    facts = anyio.run(find_facts, project, os.environ, output.note if as_json or yes else output.say)
+    with _alone(project):
+        bd, is_labelled = _set_up(project, asks=asks, as_json=as_json, writes=yes or not as_json)
+    if asks:
+        _begin(project, bd, is_labelled=is_labelled)
+    elif not as_json:
+        output.say_lines(_TONIGHT)
+
+
+@contextmanager
+def _alone(project: Path) -> Generator[None]:
+    """Hold the project's folder, so that a second set-up does not begin in the midst of this one."""
+    folder = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if not locked(folder):
+            raise UsageError(f"another `ashep setup` is at work in {project}: answer its questions, or end it")
+        yield
+    finally:
+        os.close(folder)
+
+
+def _set_up(project: Path, *, asks: bool, as_json: bool, writes: bool) -> tuple[Path, bool]:
+    """Find what is there, ask, and write; returns the path of bd, and whether issues come by a label."""
+    facts = anyio.run(find_facts, project, os.environ, output.say if asks else output.note)
     if not as_json:
         _say_facts(facts)
     facts, replies = _answer(project, facts, asks=asks)
@@ -53,16 +77,11 @@ def setup(
         files = {name: text for name, text in files.items() if name not in edited}
     if as_json:
         dump = {key: value for key, value in asdict(facts).items() if key != "files"}
-        output.data({"facts": dump, "answers": replies, "files": files, "kept": edited, "written": yes})
+        output.data({"facts": dump, "answers": replies, "files": files, "kept": edited, "written": writes})
     else:
         _show(facts, files, edited)
-    if as_json and not yes:
-        return
-    bd = _prepare(project, facts, files)
-    if asks:
-        _begin(project, bd, is_labelled=answers.source == "github")
-    elif not as_json:
-        output.say_lines(_TONIGHT)
+    bd = _prepare(project, facts, files) if writes else Path(facts.bd)
+    return bd, answers.source == "github"
 
 
 _TONIGHT = (
@@ -99,22 +118,19 @@ def _answer(project: Path, facts: ProjectFacts, *, asks: bool) -> tuple[ProjectF
     replies, number = written_answers(facts.files), 0
     for key in KEYS:
         prompt = question(key, facts, replies)
-        replies[key] = prompt.default
-        number += prompt.is_open
-        while asks and prompt.is_open:
-            replies[key] = _prompt(prompt, number)
-            if key != "check" or replies[key] in (NONE, *_list_passing(facts)):
-                break
-            facts = _try(project, facts, replies[key])
-            if replies[key] in _list_passing(facts):
-                break
-            replies[key] = prompt.default
-            prompt = question(key, facts, replies)
+        reply, number = prompt.default, number + prompt.is_open
+        if asks and prompt.is_open:
+            reply = _prompt(prompt, number)
+            while key == "check" and reply not in prompt.values:
+                trial = anyio.run(try_command, project, tuple(shlex.split(reply)), output.say)
+                facts = replace(facts, checks=(trial, *facts.checks))
+                if trial.passes:
+                    reply = shlex.join(trial.command)
+                    break
+                output.say(f"   {trial.message}: it would say nothing about work")
+                reply = _prompt(prompt, number)
+        replies[key] = reply
     return facts, replies
-
-
-def _list_passing(facts: ProjectFacts) -> tuple[str, ...]:
-    return tuple(option.value for option in question("check", facts, {}).options)
 
 
 def _prompt(prompt: SetupQuestion, number: int) -> str:
@@ -122,31 +138,18 @@ def _prompt(prompt: SetupQuestion, number: int) -> str:
     output.say_painted((f"{number}. {prompt.text}", "bold"))
     for place, option in enumerate(prompt.options, 1):
         output.say(f"   {place}  {option.label}")
-    default = next(place for place, option in enumerate(prompt.options, 1) if option.value == prompt.default)
     text = f"   number{f', {prompt.hint}' if prompt.hint else ''}"
     while True:
         try:
-            return validate(prompt, typer.prompt(text, default=str(default)))
+            return validate(prompt, typer.prompt(text, default=str(prompt.values.index(prompt.default) + 1)))
         except UsageError as error:
             output.say(f"   {error}")
-
-
-def _try(project: Path, facts: ProjectFacts, command: str) -> ProjectFacts:
-    words: Any = parse_command(command)
-
-    def say(line: str) -> None:
-        output.say(f"   trying on the base: {line}")
-
-    tried = anyio.run(try_check, project, CheckFact(tuple(words), ""), say)
-    if not tried.passed:
-        output.say(f"   it does not pass there, so that it would say nothing about work: {tried.failure}")
-    return replace(facts, checks=(tried, *facts.checks))
 
 
 def _may_replace(facts: ProjectFacts, files: Mapping[str, str], edited: tuple[str, ...]) -> bool:
     output.say()
     for name in edited:
-        output.say(_difference(name, facts.files[name], files[name]))
+        output.say(diff(facts.files[name], files[name], Path(FOLDER, name)))
     names = ", ".join(edited)
     return typer.confirm(f"{names}: changed by hand. Replace it?", default=False)
 
@@ -154,16 +157,11 @@ def _may_replace(facts: ProjectFacts, files: Mapping[str, str], edited: tuple[st
 # --- what is written ----------------------------------------------------------------------------------------------
 
 
-def _difference(name: str, old: str, new: str) -> str:
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, lineterm="")
-    return "\n".join(lines)
-
-
 def _show(facts: ProjectFacts, files: Mapping[str, str], edited: tuple[str, ...]) -> None:
     for name, text in files.items():
         output.say()
         if name in facts.files:
-            output.say(_difference(f"{FOLDER}/{name}", facts.files[name], text))
+            output.say(diff(facts.files[name], text, Path(FOLDER, name)))
         else:
             output.say_painted((f"{FOLDER}/{name}", "bold"))
             output.say_lines(f"  {line}" for line in text.rstrip("\n").splitlines())
@@ -180,7 +178,7 @@ def _prepare(project: Path, facts: ProjectFacts, files: Mapping[str, str]) -> Pa
     from ashep.actions.get_bd import get_bd
 
     folder = project / FOLDER
-    write_all({folder / name: text for name, text in files.items()} | ignored_file(folder))
+    write_configuration(folder, files)
     put_schemas(folder)
     bd = anyio.run(get_bd, output.note)
     if not facts.has_database:

@@ -21,6 +21,7 @@ from ashep.cli import output
 from ashep.cli.context import configured, current_time, picture
 from ashep.cli.running.work import progress
 from ashep.config import settings_in
+from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from ashep.factories import tracker_of
 from ashep.store.sqlite_reader import open_read_only
@@ -30,7 +31,8 @@ _EVERY = 2.0  # seconds between looks at what runs
 _GRACE = timedelta(minutes=5)
 """How soon a next attempt must be due to be waited for."""
 _MOST_LINES = 300
-"""Lines of a diff that are shown."""
+_MOST_COLUMNS = 1000
+"""Lines of a diff that are shown, and characters of each."""
 
 YES, DIFF, LATER = ("y", "yes"), ("d", "diff"), ("l", "later", "")
 
@@ -150,17 +152,14 @@ def _write(project: Path, write: Any) -> bool:
 
 def _diff(project: Path, issue: str, form: str) -> str:
     """Return what the issue's branch changes; empty where it has none."""
+    between = f"HEAD...{branch_of(issue)}"
 
     async def read() -> bytes:
-        return await Git(project).raw("diff", form, f"HEAD...ashep/{issue}", "--")
+        return await Git(project).raw("diff", form, between, "--")
 
     try:
         lines = anyio.run(read).decode(errors="replace").splitlines()
     except AshepError:
         return ""
-    more = (
-        f"\n… {len(lines) - _MOST_LINES} more lines: `git diff HEAD...ashep/{issue}`"
-        if len(lines) > _MOST_LINES
-        else ""
-    )
-    return "\n".join(lines[:_MOST_LINES]) + more
+    more = f"\n… {len(lines) - _MOST_LINES} more lines: `git diff {between}`" if len(lines) > _MOST_LINES else ""
+    return "\n".join(line[:_MOST_COLUMNS] for line in lines[:_MOST_LINES]) + more

@@ -4,6 +4,7 @@ Never: a default; those are the models', and what is written here says the same.
 """
 
 import os
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -33,25 +34,30 @@ def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False
     `force` is not given, or the folder cannot be written; then nothing was written. A `.gitignore` that is there only
     gets the lines that it lacks.
     """
-    texts = {folder / name: starter(name, policy) for name in FILES}
+    files = {name: starter(name, policy) for name in FILES}
     there = [name for name in FILES if os.path.lexists(folder / name)]
     if there and not force:
         raise UsageError(f"{folder / there[0]}: is there already; nothing was written (--force overwrites it)")
+    return write_configuration(folder, files)
+
+
+def write_configuration(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Write files into `.agent-shepherd` and the lines that its `.gitignore` lacks, and return what was written.
+
+    Raises `UsageError` where the folder cannot be written; then nothing was written.
+    """
+    texts = {folder / name: text for name, text in files.items()}
+    ignore = folder / ".gitignore"
     try:
-        texts |= ignored_file(folder)
+        before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
+        missing = [line for line in IGNORED if line not in before.splitlines()]
+        start = before + "\n" if before and missing and not before.endswith("\n") else before
+        if (after := start + "".join(f"{line}\n" for line in missing)) != before:
+            texts[ignore] = after
         write_all(texts)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder}: cannot be written: {error}") from error
     return list(texts)
-
-
-def ignored_file(folder: Path) -> dict[Path, str]:
-    """Return the text of the `.gitignore` where one lacks lines; raises as reading it does."""
-    ignore = folder / ".gitignore"
-    before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
-    missing = [line for line in IGNORED if line not in before.splitlines()]
-    start = before + "\n" if before and missing and not before.endswith("\n") else before
-    return {ignore: start + "".join(f"{line}\n" for line in missing)} if missing else {}
 
 
 def write_all(texts: dict[Path, str]) -> None:

@@ -1,21 +1,29 @@
 """The three files that `ashep setup` writes: a pure function of its answers. They say what is not the default."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Literal
+
+import yaml
 
 from ashep.core.policy.base_types import name_of
 from ashep.core.policy.runner_kinds import ACP, OPENCODE
+from ashep.core.text import clean
 
-HEAD = (
-    "# Written by `ashep setup`, which changes it, too. What is not named here has its default: docs/configuration.md"
-)
+_HEAD = "# Written by `ashep setup` []: what you change in it stays. Defaults: docs/configuration.md"
+"""Between the brackets stands a hash of the whole text without it, by which a change by hand is recognised."""
+_HASH = re.compile(r"^(# Written by `ashep setup` \[)([0-9a-f]{8})(\])", re.MULTILINE)
+
 NO_TEST = "No test ran: nobody but an agent says that this works. Merge this?"
 """The question to the person of a project without a check."""
 
 Source = Literal["github", "bd", "stories"]
 Landing = Literal["merge", "pull_request"]
+Section = tuple[str, dict[str, Any]]
+"""The lines of a comment, and the keys below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +45,12 @@ class ChosenAgent:
 class ChosenCheck:
     """The command by which each work is checked, and what it needs."""
 
-    command: tuple[str, ...]
+    verify: Mapping[str, Any]
+    """`command`, and `timeout` where the default is too short."""
     verification: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The keys of `verification` in config.yaml without which it does not pass."""
     note: str = ""
-    """For the comment next to it, such as `14 s on the base`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenForge:
-    """Where pull requests are opened."""
-
-    type: str
-    repository: str
-    url: str = ""
+    """For the comment above it, such as `14 s on the base`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,156 +64,146 @@ class SetupAnswers:
     landing: Landing = "merge"
     budget: float | None = None
     """What a day may cost, in dollars."""
-    label: str = "ashep"
-    forge: ChosenForge | None = field(default=None)
+    forge: Mapping[str, str] | None = None
+    """Where pull requests are opened: `type`, `repository`, and `url` where that is not the usual one."""
 
 
 def files_of(answers: SetupAnswers) -> dict[str, str]:
     """Return the text of each of the three files, by its name."""
-    return {
-        "config.yaml": _join("config", _config(answers)),
-        "policies.yaml": _join("policies", _stories(answers) if answers.source == "stories" else _standard(answers)),
-        "agents.yaml": _join("agents", _agents(answers)),
-    }
+    policies = _stories(answers) if answers.source == "stories" else _standard(answers)
+    sections = {"config": _config(answers), "policies": [policies], "agents": [_agents(answers)]}
+    return {f"{name}.yaml": _join(name, parts) for name, parts in sections.items()}
 
 
-def _join(schema: str, lines: Iterator[str]) -> str:
-    start = f"# yaml-language-server: $schema=schemas/{schema}.schema.json"
-    return "\n".join([start, HEAD, "version: 1", *lines]) + "\n"
+def is_as_written(text: str) -> bool:
+    """Whether `ashep setup` wrote a text, and nobody has changed anything in it since, not even a comment."""
+    match = _HASH.search(text)
+    return match is not None and _hash(_HASH.sub(r"\1\3", text, count=1)) == match[2]
 
 
-def _words(words: Sequence[str]) -> str:
-    return json.dumps(list(words), ensure_ascii=False)
+def _hash(text: str) -> str:
+    return sha256(text.encode(errors="replace")).hexdigest()[:8]
+
+
+def _join(schema: str, sections: Iterable[Section]) -> str:
+    text = f"# yaml-language-server: $schema=schemas/{schema}.schema.json\n{_HEAD}\nversion: 1\n"
+    for comment, document in sections:
+        lines = (f"# {' '.join(clean(line).split())}\n" for line in comment.split("\n"))
+        text += f"\n{''.join(lines)}{_dump(document)}"
+    return text.replace("[]", f"[{_hash(text)}]", 1)
+
+
+def _dump(document: Mapping[str, Any]) -> str:
+    """Write YAML in which each text is read as one by every reader; what is innermost stands on one line."""
+    return yaml.dump(
+        document, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=math.inf
+    )
+
+
+class _Dumper(yaml.SafeDumper):
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        return super().increase_indent(flow, False)
+
+    def represent_text(self, text: str) -> yaml.Node:
+        """Quote what does not begin with a letter: `1e6` is a number to some readers, and to others a text."""
+        is_plain = text[:1].isalpha() and text.isprintable()
+        return self.represent_scalar("tag:yaml.org,2002:str", text, None if is_plain else '"')  # pyright: ignore[reportUnknownMemberType] - yaml has no types
+
+    def represent_words(self, items: list[Any]) -> yaml.Node:
+        return self.represent_sequence("tag:yaml.org,2002:seq", items, all(isinstance(item, str) for item in items))
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+_Dumper.add_representer(list, _Dumper.represent_words)
 
 
 # --- config.yaml --------------------------------------------------------------------------------------------------
 
 
-def _config(answers: SetupAnswers) -> Iterator[str]:
+def _config(answers: SetupAnswers) -> Iterator[Section]:
+    forge, check = answers.forge or {}, answers.check
     if answers.source == "github":
-        yield ""
-        yield f"# Issues of GitHub that carry this label, set by somebody who may write there: {_GITHUB}"
-        url = f", url: {json.dumps(answers.forge.url)}" if answers.forge is not None and answers.forge.url else ""
-        yield f"sources: {{github: {{label: {json.dumps(answers.label)}{url}}}}}"
+        comment = "Issues of GitHub that carry this label, set by somebody who may write there: docs/guides/github.md"
+        url = {"url": forge["url"]} if "url" in forge else {}
+        yield comment, {"sources": {"github": {"label": "ashep", **url}}}
     if answers.source == "stories":
-        yield ""
-        yield "# Each story of the BMAD method gets an issue: docs/guides/stories.md"
-        yield "bmad: {enabled: true}"
-    yield from _runners(answers)
-    yield from _landing(answers)
-    if answers.budget is not None:
-        yield ""
-        yield "# What all agents of a day may cost, in dollars (a subscription: what it would cost by key)."
-        yield f"budgets: {{day: {{cost: {answers.budget:g}}}}}"
-    yield from _needs(answers.check)
-
-
-_GITHUB = "docs/guides/github.md"
-
-
-def _runners(answers: SetupAnswers) -> Iterator[str]:
+        yield "Each story of the BMAD method gets an issue: docs/guides/stories.md", {"bmad": {"enabled": True}}
     agents = [agent for agent in dict.fromkeys((answers.maker, answers.judge)) if agent.kind == ACP]
     if agents:
-        yield ""
-        yield "# Agents that speak ACP, and what of your home they see in their sandbox: docs/guides/agents.md"
-        yield "runners:"
-        for agent in agents:
-            yield f"  {agent.name}: {{type: acp, command: {_words(agent.command)}}}"
-    read = [path for agent in agents for path in agent.read]
-    write = [path for agent in agents for path in agent.write]
-    paths = [
-        f"{key}: {_words(paths_of_key)}" for key, paths_of_key in (("read", read), ("write", write)) if paths_of_key
-    ]
-    if paths:
-        yield f"agents: {{paths: {{{', '.join(paths)}}}}}"
-
-
-def _landing(answers: SetupAnswers) -> Iterator[str]:
-    if answers.landing == "pull_request" and (forge := answers.forge) is not None:
-        url = f", url: {json.dumps(forge.url)}" if forge.url else ""
-        yield ""
-        yield "# Work that is done becomes a pull request, which people merge: docs/guides/landing.md"
-        yield "landing:"
-        yield "  mode: pull_request"
-        yield f"  forge: {{type: {forge.type}, repository: {json.dumps(forge.repository)}{url}}}"
-
-
-def _needs(check: ChosenCheck | None) -> Iterator[str]:
+        runners = {agent.name: {"type": ACP, "command": [*agent.command]} for agent in agents}
+        reads = [path for agent in agents for path in agent.read]
+        writes = [path for agent in agents for path in agent.write]
+        paths = {key: value for key, value in (("read", reads), ("write", writes)) if value}
+        comment = "Agents that speak ACP, and what of your home they see in their sandbox: docs/guides/agents.md"
+        yield comment, {"runners": runners, **({"agents": {"paths": paths}} if paths else {})}
+    if answers.landing == "pull_request" and forge:
+        comment = "Work that is done becomes a pull request, which people merge: docs/guides/landing.md"
+        yield comment, {"landing": {"mode": "pull_request", "forge": dict(forge)}}
+    if (cost := answers.budget) is not None:
+        comment = "What all agents of a day may cost, in dollars (a subscription: what it would cost by key)."
+        yield comment, {"budgets": {"day": {"cost": cost if cost % 1 else int(cost)}}}
     if check is not None and check.verification:
-        yield ""
-        yield "# What the check needs in its sandbox: docs/guides/verification.md"
-        yield "verification:"
-        for key, value in check.verification.items():
-            yield f"  {key}: {json.dumps(value, ensure_ascii=False)}"
+        comment = "What the check needs in its sandbox: docs/guides/verification.md"
+        yield comment, {"verification": dict(check.verification)}
 
 
 # --- policies.yaml ------------------------------------------------------------------------------------------------
 
 
-def _standard(answers: SetupAnswers) -> Iterator[str]:
-    yield ""
+def _standard(answers: SetupAnswers) -> Section:
     by_people = answers.landing == "pull_request"
     question = "the pull request asks you" if by_people else "you are asked"
-    yield f"# An agent implements, another reviews, {question}. `ashep policy graph` draws it."
-    yield "policies:"
-    yield "  standard:"
-    yield "    extends: preset:standard"
-    yield f"    remove: [{'arbitrate, human_review' if by_people else 'arbitrate'}]"
-    yield "    phases:"
-    if answers.check is not None:
-        yield "      - name: implement"
-        yield from _checks(answers.check)
-    yield "      - name: review"
-    if by_people:
-        yield "        must_pass: [approve]"
-    yield f"        next: {{approve: {'close' if by_people else 'human_review'}, needs_changes: implement}}"
+    review: dict[str, Any] = {"name": "review", **({"must_pass": ["approve"]} if by_people else {})}
+    review["next"] = {"approve": "close" if by_people else "human_review", "needs_changes": "implement"}
+    phases = [*_checked("implement", answers.check), review]
     if answers.check is None and not by_people:
-        yield "      - name: human_review"
-        yield f"        human: {{ask: {json.dumps(NO_TEST)}, changes_requested: implement}}"
+        phases.append({"name": "human_review", "human": {"ask": NO_TEST, "changes_requested": "implement"}})
+    removed = ["arbitrate", *(["human_review"] if by_people else [])]
+    policy = {"extends": "preset:standard", "remove": removed, "phases": phases}
+    comment = f"An agent implements, another reviews, {question}. `ashep policy graph` draws it."
+    return comment + _describe(answers.check), {"policies": {"standard": policy}}
 
 
-def _stories(answers: SetupAnswers) -> Iterator[str]:
-    yield ""
-    yield "# The rounds of a story, as `ashep policy graph` draws them: docs/guides/presets.md"
-    yield "policies:"
-    yield "  bmad-story:"
-    yield "    extends: preset:bmad-story"
-    if answers.check is not None:
-        yield "    phases:"
-        yield "      - name: developer"
-        yield from _checks(answers.check)
+def _stories(answers: SetupAnswers) -> Section:
+    phases = _checked("developer", answers.check)
+    policy = {"extends": "preset:bmad-story", **({"phases": phases} if phases else {})}
+    comment = "The rounds of a story, as `ashep policy graph` draws them: docs/guides/presets.md"
+    return comment + _describe(answers.check), {"policies": {"bmad-story": policy}}
 
 
-def _checks(check: ChosenCheck) -> Iterator[str]:
-    note = f"  # {check.note}" if check.note else ""
-    yield f"        checks:{note}"
-    yield "          - id: tests"
-    yield "            description: the project's tests pass"
-    yield "            type: test_pass"
-    yield f"            verify: {{command: {_words(check.command)}}}"
+def _checked(phase: str, check: ChosenCheck | None) -> list[dict[str, Any]]:
+    if check is None:
+        return []
+    tests = {"id": "tests", "description": "the project's tests pass", "type": "test_pass", "verify": {**check.verify}}
+    return [{"name": phase, "checks": [tests]}]
+
+
+def _describe(check: ChosenCheck | None) -> str:
+    return f"\nThe check: {' '.join(check.note.split())}" if check is not None and check.note else ""
 
 
 # --- agents.yaml --------------------------------------------------------------------------------------------------
 
-_MAKES = "implement, code, debug, test, doc"
-_JUDGES = "review, arbitrate, plan, analyze"
+
+def _agents(answers: SetupAnswers) -> Section:
+    maker, judge, stories = answers.maker, answers.judge, answers.source == "stories"
+    comment = "Who works, and who judges. A model of your choice: `provider` and `model` next to `type`."
+    if stories:
+        comment += "\nA reviewer writes what is wrong into the story, and nowhere else."
+    works = {
+        "id": name_of(f"{maker.name}-works", "maker", 60),
+        "capabilities": ["implement", "code", "debug", "test", "doc"],
+        "read_write": "write",
+        "runner": _runner(maker, "build"),
+    }
+    judges = {
+        "id": name_of(f"{judge.name}-judges", "judge", 60),
+        "capabilities": ["review", "arbitrate", "plan", "analyze"],
+        **({"read_write": "write"} if stories else {}),
+        "runner": _runner(judge, "build" if stories else "plan"),
+    }
+    return comment, {"agents": [works, judges]}
 
 
-def _agents(answers: SetupAnswers) -> Iterator[str]:
-    maker, judge = answers.maker, answers.judge
-    yield ""
-    yield "# Who works, and who judges. A model of your choice: `provider` and `model` next to `type`."
-    yield "agents:"
-    yield f"  - id: {name_of(f'{maker.name}-works', 'maker', 60)}"
-    yield f"    capabilities: [{_MAKES}]"
-    yield "    read_write: write"
-    yield f"    runner: {_runner(maker, 'build')}"
-    yield f"  - id: {name_of(f'{judge.name}-judges', 'judge', 60)}"
-    yield f"    capabilities: [{_JUDGES}]"
-    if answers.source == "stories":
-        yield "    read_write: write         # a reviewer writes what is wrong into the story, and nowhere else"
-    yield f"    runner: {_runner(judge, 'build' if answers.source == 'stories' else 'plan')}"
-
-
-def _runner(agent: ChosenAgent, slug: str) -> str:
-    return f"{{agent_slug: {slug}}}" if agent.kind == OPENCODE else f"{{type: {agent.name}}}"
+def _runner(agent: ChosenAgent, slug: str) -> dict[str, str]:
+    return {"agent_slug": slug} if agent.kind == OPENCODE else {"type": agent.name}
