@@ -1,5 +1,6 @@
 """What the files of a project say about its test command: many kinds of projects, and those that say nothing."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -289,3 +290,49 @@ def test_what_brings_dependencies_reads_a_cache_or_says_that_it_needs_the_networ
         "go with a dependency": ("", "go mod download", {}, ("go/pkg/mod",)),
         "poetry": ("", "", {}, ()),
     }  # fmt: skip
+
+
+LONG = 300_000
+HOSTILE: dict[str, Mapping[str, str]] = {
+    "a Makefile of one line": {"Makefile": "test " * (LONG // 5)},
+    "a Makefile of targets": {"Makefile": "test:\n" * (LONG // 6)},
+    "a justfile of spaces": {"justfile": "test" + " " * LONG},
+    "a comment": {"Makefile": "# test: make\nX = test: make\n\t./run\n", "justfile": "# test:\n  ./run\n"},
+    "a script of spaces": {"package.json": f'{{"scripts": {{"test": "{" " * LONG}x"}}}}'},
+    "a script that is none": {"package.json": '{"scripts": {"test": 4}, "packageManager": ["a"]}'},
+    "depth": {"package.json": "[" * LONG, "pyproject.toml": f"a={'[' * LONG}", "Cargo.toml": f"a={'[' * LONG}"},
+    "blank lines": {"test_a.py": "\n" * LONG, "a_test.go": "\n" * LONG, "go.mod": "\n" * LONG},
+    "sections": {"setup.cfg": "[a]\n" + " x\n" * (LONG // 3), "tox.ini": "[tox\n", "noxfile.py": "@" * LONG},
+    "a manifest of dots": {"Cargo.toml": f"[package]\n[{'dependencies.' * 20_000}\n", "src/lib.rs": RUST},
+    "a manifest of blank lines": {"Cargo.toml": CRATE + "[dependencies]" + "\n" * 200_000, "src/lib.rs": "fn f() {}\n"},
+    "no text": {"pyproject.toml": "\0", "Makefile": "\0", "setup.cfg": "\0["},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_is_in_the_files_the_look_ends_soon(tmp_path: Path, name: str) -> None:
+    make_files(tmp_path, HOSTILE[name])
+    began = time.process_time()
+    assert find_checks(tmp_path) == ()
+    assert time.process_time() - began < 5
+
+
+def test_values_that_are_no_packages_are_no_words_of_a_command(tmp_path: Path) -> None:
+    values = """
+project = {dependencies = 4, dynamic = 5, optional-dependencies = 3}
+build-system = {requires = ["hatchling", "--index-url=http://evil.example", 5]}
+[dependency-groups]
+dev = 5
+test = [
+  1, {a = 1}, {include-group = 3}, {include-group = "dev"}, {include-group = "test"}, [1], "-e /", "",
+  "x\\u0000y", "a\\nb",
+  "--extra-index-url=http://evil.example", "ok>=1; a<'b'", "$(touch x)",
+]
+[tool]
+pytest = 1
+"""
+    make_files(tmp_path, {"pyproject.toml": values, "test_a.py": PY})
+    install = find_checks(tmp_path)[0].install
+    assert install is not None
+    assert install.online[-1][7:] == ("-e", ".", "ok>=1; a<'b'", "pytest")
+    assert install.fetch[9:] == (".", "ok>=1; a<'b'", "pytest", "hatchling", "setuptools", "wheel", "editables")

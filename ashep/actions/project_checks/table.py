@@ -3,13 +3,13 @@
 Files say it, and a table reads them; `ashep.actions.project_checks.trials` runs what is proposed. Nothing is run here.
 """
 
-import configparser
 import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -74,7 +74,7 @@ class CheckProposal:
     """How its dependencies come; None: it has none that its files name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProjectFiles:
     """The files of a project, whatever is in them: only the first 256 K characters of one are read."""
 
@@ -96,6 +96,11 @@ class ProjectFiles:
             return tomllib.loads(self.text(name))
         return {}
 
+    @cached_property
+    def pyproject(self) -> dict[str, Any]:
+        """The document of pyproject.toml."""
+        return self.toml("pyproject.toml")
+
     def json(self, name: str) -> dict[str, Any]:
         """Read an object of JSON; empty where it is none."""
         with suppress(ValueError, RecursionError):
@@ -103,12 +108,9 @@ class ProjectFiles:
             return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
         return {}
 
-    def sections(self, name: str) -> configparser.ConfigParser:
-        """Read a file of sections; empty where it is none."""
-        parser = configparser.ConfigParser(interpolation=None, strict=False)
-        with suppress(configparser.Error):
-            parser.read_string(self.text(name))
-        return parser
+    def has_section(self, name: str, heading: str) -> bool:
+        """Whether a file of sections has one with this heading."""
+        return re.search(rf"^\[{re.escape(heading)}\]", self.text(name), re.MULTILINE) is not None
 
     def find_file(self, pattern: str, holds: str = "") -> str:
         """Give a file whose name matches, and in which a pattern is found; empty: none. The look is bounded."""
@@ -148,7 +150,7 @@ _REQUIREMENTS = tuple(
 
 def find_pytest(files: ProjectFiles) -> Iterator[CheckProposal]:
     """pytest, where a file configures it or a test needs it; unittest, where tests are written for that alone."""
-    project = files.toml("pyproject.toml")
+    project = files.pyproject
     tests = files.find_file(_TESTS, r"^[ \t]*(def|async def|class) +[Tt]est")
     lists = map(files.text, ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", *_REQUIREMENTS))
     rule = ""
@@ -157,9 +159,9 @@ def find_pytest(files: ProjectFiles) -> Iterator[CheckProposal]:
         rule = f"pyproject.toml has [tool.pytest{below}]"
     elif name := files.has("pytest.ini", ".pytest.ini"):
         rule = f"there is a {name}"
-    elif "tool:pytest" in files.sections("setup.cfg"):
+    elif files.has_section("setup.cfg", "tool:pytest"):
         rule = "setup.cfg has [tool:pytest]"
-    elif "pytest" in files.sections("tox.ini"):
+    elif files.has_section("tox.ini", "pytest"):
         rule = "tox.ini has [pytest]"
     elif files.has("conftest.py", "tests/conftest.py"):
         rule = f"there is a {files.has('conftest.py', 'tests/conftest.py')}"
@@ -249,15 +251,10 @@ def _requirements(value: Any) -> list[str]:
 
 def find_tox(files: ProjectFiles) -> Iterator[CheckProposal]:
     """Propose tox and nox, which bring what they need themselves, from the network."""
-    project = files.toml("pyproject.toml")
-    sections = {"tox.ini": ("tox", "testenv"), "setup.cfg": ("tox:tox",)}
-    for name, headings in sections.items():
-        if section := next((heading for heading in headings if heading in files.sections(name)), ""):
-            yield CheckProposal("tox", ("tox", "-q"), f"{name} has [{section}]", DependencyInstall((), ()))
-            break
-    else:
-        if "tox" in _table(project, "tool"):
-            yield CheckProposal("tox", ("tox", "-q"), "pyproject.toml has [tool.tox]", DependencyInstall((), ()))
+    headings = (("tox.ini", "tox"), ("tox.ini", "testenv"), ("setup.cfg", "tox:tox"), ("pyproject.toml", "tool.tox"))
+    rule = next((f"{name} has [{heading}]" for name, heading in headings if files.has_section(name, heading)), "")
+    if rule:
+        yield CheckProposal("tox", ("tox", "-q"), rule, DependencyInstall((), ()))
     if re.search(r"^@nox\.session|^@session", files.text("noxfile.py"), re.MULTILINE):
         yield CheckProposal("nox", ("nox",), "noxfile.py has sessions", DependencyInstall((), ()))
 
