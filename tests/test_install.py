@@ -497,10 +497,15 @@ async def test_what_weakens_their_sandbox_and_what_they_lack_there_is_named(proj
     assert "agents may change ~/shared" in lines[2].what
     assert lines[3].what.startswith("npmx is ")
     assert lines[3].remedy == f"add {real.parent} to `agents.paths.read`"
-    cached = VerificationSettings(cache=str(Path.home() / "shared" / "shop"))
-    fed = isolated("bwrap", paths=paths).model_copy(update={"verification": cached})
-    poisoned = [line for line in await doctor_security.agents(project, fed) if line.level == "error"]
-    assert [line.what.partition(": ")[2] for line in poisoned] == ["they write what their checks are given"]
+    reasons = {
+        str(Path.home() / "shared" / "shop"): "they write what their checks are given",
+        "~/": "checks, which run the work of agents, get a copy of your home",
+    }
+    for cache, reason in reasons.items():
+        update = {"verification": VerificationSettings(cache=cache)}
+        settings = isolated("bwrap", paths=paths).model_copy(update=update)
+        errors = [line for line in await doctor_security.agents(project, settings) if line.level == "error"]
+        assert errors[0].what.endswith(f": {reason}")
     named = isolated("bwrap", paths={"read": (str(real.parent),)})
     assert [line.level for line in await doctor_security.agents(project, named)] == ["ok"]
     (project.parent / "bin" / "lint").symlink_to(real)

@@ -105,13 +105,17 @@ def _openings(settings: Settings) -> Iterator[CheckLine]:
     for path in settings.agents.paths.write:
         why = f"agents may change {path} (`agents.paths.write`): what else reads it reads what an agent wrote"
         yield CheckLine("warning", "openings", why)
-        cache = settings.verification.cache
-        folder, kept_in = (Path(name or path).expanduser().resolve() for name in (path, cache))
-        if cache and (folder.is_relative_to(kept_in) or kept_in.is_relative_to(folder)):
-            reason = (
-                f"agents may change {path}, and `verification.cache` is {cache}: they write what their checks are given"
-            )
-            yield CheckLine("error", "openings", reason, "name another folder in one of the two")
+    if (cache := settings.verification.cache) is not None:
+        folder = Path(cache).expanduser().resolve()
+        if Path.home().resolve().is_relative_to(folder):
+            reason = f"`verification.cache` is {cache}: checks, which run the work of agents, get a copy of your home"
+            yield CheckLine("error", "openings", reason, "name a folder in which there are dependencies alone")
+        for path in settings.agents.paths.write:
+            place = Path(path).expanduser().resolve()
+            if folder.is_relative_to(place) or place.is_relative_to(folder):
+                reason = f"agents may change {path}, and `verification.cache` is {cache}"
+                reason += ": they write what their checks are given"
+                yield CheckLine("error", "openings", reason, "name another folder in one of the two")
 
 
 async def _missing(project: Path, settings: Settings, inside: PlaceSandbox) -> list[CheckLine]:

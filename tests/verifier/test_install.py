@@ -1,11 +1,13 @@
 """Dependencies of a checkout: steps that bring them before the first program of a check, and the cache they read."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from ashep.config.files import read
 from ashep.core.policy.settings import Settings
+from ashep.errors import AshepError
 from tests.verifier.place import World
 
 pytestmark = pytest.mark.promise("W1")
@@ -23,8 +25,8 @@ async def test_steps_run_once_before_the_programs_of_checks_in_their_checkout(ei
     """What they change in files of the commit is put back, what they make stays, for each check."""
     either.set(install=(step("mkdir needs && echo 1 >> needs/log && echo x > README.md"), step("echo 2 >> needs/log")))
     script = 'test "$(cat needs/log | tr -d "\\n")" = 12 && grep -q "Read me" README.md'
-    found = await either.verify(runs("first", script), runs("second", script))
-    assert [result.status for result in found.results] == ["passed", "passed"]
+    verification = await either.verify(runs("first", script), runs("second", script))
+    assert [result.status for result in verification.results] == ["passed", "passed"]
     assert either.left == []
 
 
@@ -59,6 +61,24 @@ async def test_no_check_can_write_what_the_next_commit_is_given(either: World) -
     assert (cache / ".npm" / "package").read_text() == "good"
     either.repository.commit({"work.txt": "more"})
     assert (await either.sh("grep -q good brought.txt && test ! -e ~/.npm/more")).status == "passed"
+
+
+async def test_a_cache_behind_a_link_is_copied_too(world: World) -> None:
+    folder = world.repository.folder.parent
+    (folder / "cache" / ".shop").mkdir(parents=True)
+    (folder / "link").symlink_to("cache")
+    world.set(install=(step("true"),), cache=str(folder / "link"))
+    assert (await world.sh("rmdir ~/.shop")).status == "passed"
+    assert (folder / "cache" / ".shop").is_dir()
+
+
+async def test_a_cache_that_cannot_be_copied_is_an_error_that_names_the_file(world: World) -> None:
+    cache = world.repository.folder.parent / "cache"
+    cache.mkdir()
+    os.mkfifo(cache / "pipe")
+    world.set(install=(step("true"),), cache=str(cache))
+    with pytest.raises(AshepError, match=r"cache/pipe of the cache cannot be copied: .*is a named pipe"):
+        await world.sh("true")
 
 
 @pytest.mark.promise("W3")

@@ -5,6 +5,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
+
 from ashep.adapters.system import programs
 from ashep.config import settings_in
 from ashep.core.issues.admission import source_id
@@ -19,6 +21,15 @@ INIT = ("--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-age
 
 _LONGEST = 300.0  # seconds
 _LONGEST_PREFIX = 20
+
+
+async def has_database(project: Path, bd: Path) -> bool:
+    """Whether bd finds a database, be it the main work tree's; one that a kill left half made is none."""
+    try:
+        folder = Path((await _run_bd(project, bd, "where")).split("\n")[0])
+    except AshepError:
+        return False
+    return await anyio.Path(folder, "metadata.json").is_file()
 
 
 async def make_database(project: Path, bd: Path) -> None:

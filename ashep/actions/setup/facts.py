@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from ashep.actions.project_checks import CheckTrial
 from ashep.actions.runner_wait import Say
 from ashep.actions.setup.checks import try_likeliest
+from ashep.actions.setup.database import has_database
 from ashep.actions.setup.known_agents import AgentFact, describe_no_agent, find_agents
 from ashep.actions.setup.written import written_check
 from ashep.actions.story_catalog import look
@@ -120,7 +121,7 @@ async def find_facts(project: Path, environ: Mapping[str, str], say: Say) -> Pro
         await try_likeliest(project, tuple(check.verify["command"]) if check is not None else (), say),
         sandbox if isinstance(sandbox, str) else "",
         str(bd or ""),
-        (project / ".beads").is_dir(),
+        bd is not None and await has_database(project, bd),
         await to_thread.run_sync(count_stories, project),
         await to_thread.run_sync(_find_leftovers, project),
         files,

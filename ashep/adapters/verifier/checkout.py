@@ -1,5 +1,6 @@
 """A clean checkout of a commit, below a scratch folder (`ashep.adapters.git.export`), and the folders around it."""
 
+import errno
 import fcntl
 import os
 import re
@@ -117,7 +118,7 @@ class Checkout:
         def make_folders() -> None:
             self.folders.tmp.mkdir()
             if self._cache is not None and self._cache.is_dir():
-                shutil.copytree(self._cache, self.folders.home, symlinks=True)
+                _copy(self._cache, self.folders.home)
             self.folders.home.mkdir(exist_ok=True)
             link_caches(self.folders.home)
 
@@ -164,6 +165,15 @@ class Checkout:
 
 
 # --- the scratch folder -----------------------------------------------------------------------------------------------
+
+
+def _copy(cache: Path, home: Path) -> None:
+    """Copy a cache, its links as links. Blocks; raises `OSError` that names the first file that cannot be copied."""
+    try:
+        shutil.copytree(cache, home, symlinks=True)
+    except shutil.Error as error:  # a file is gone, say, as it is being replaced
+        name, _, reason = error.args[0][0]
+        raise OSError(errno.EIO, f"{name} of the cache cannot be copied: {reason}") from error
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ import anyio
 import typer
 
 from ashep.actions.setup.checks import try_command
-from ashep.actions.setup.database import create_issue, list_waiting, make_database
+from ashep.actions.setup.database import create_issue, has_database, list_waiting, make_database
 from ashep.actions.setup.facts import ProjectFacts, find_facts
 from ashep.actions.setup.questions import SetupQuestion, answers_of, changed_files, question, validate
 from ashep.actions.setup.written import KEYS, Key, written_answers
@@ -80,7 +80,7 @@ def _set_up(project: Path, *, asks: bool, as_json: bool, writes: bool) -> tuple[
         output.data({"facts": dump, "answers": replies, "files": files, "kept": edited, "written": writes})
     else:
         _show(facts, files, edited)
-    bd = _prepare(project, facts, files) if writes else Path(facts.bd)
+    bd = _prepare(project, files) if writes else Path(facts.bd)
     return bd, answers.source == "github"
 
 
@@ -173,7 +173,7 @@ def _show(facts: ProjectFacts, files: Mapping[str, str], edited: tuple[str, ...]
     output.say()
 
 
-def _prepare(project: Path, facts: ProjectFacts, files: Mapping[str, str]) -> Path:
+def _prepare(project: Path, files: Mapping[str, str]) -> Path:
     """Write the files, and make what else is missing: bd, and its database."""
     from ashep.actions.get_bd import get_bd
 
@@ -181,7 +181,7 @@ def _prepare(project: Path, facts: ProjectFacts, files: Mapping[str, str]) -> Pa
     write_configuration(folder, files)
     put_schemas(folder)
     bd = anyio.run(get_bd, output.note)
-    if not facts.has_database:
+    if not anyio.run(has_database, project, bd):
         anyio.run(make_database, project, bd)
         output.note("made a database of issues in .beads, which git does not see")
     return bd
