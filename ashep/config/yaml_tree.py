@@ -250,3 +250,15 @@ class _Reader:
     def _line(self, event: yaml.Event) -> int:
         mark = event.start_mark
         return self.above + (mark.line if mark else 0) + 1
+
+
+class IndentedDumper(yaml.SafeDumper):
+    """Writes lists further in than their keys, and no aliases, which are not read."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write the same value twice where it occurs twice."""
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Never leave a list as far out as its key."""
+        return super().increase_indent(flow, False)

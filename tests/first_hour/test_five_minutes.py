@@ -131,6 +131,29 @@ def _follow(terminal: Terminal) -> None:
     assert "opencode" not in terminal.text.lower()
 
 
+OURS = "# see the wiki\nversion: 1\nnotify: {batch: 5m}\n"
+
+
+async def test_yes_asks_nothing_and_a_second_call_changes_nothing(project: Path, environ: dict[str, str]) -> None:
+    """In a linked work tree with an odd name, whose database is the main one's; a file of a person's stays as it is."""
+    environ |= {"ANTHROPIC_API_KEY": "none", "DISABLE_TELEMETRY": "1"}
+    tree = project.parent / '-it\'s a "tree"'
+    for words in (["init", "-qb", "main"], ["add", "."], ["commit", "-qm", "first"]):
+        await run("git", *words, cwd=project, env=environ)
+    await run("git", "worktree", "add", "-qb", "two", str(tree), cwd=project, env=environ)
+    config = anyio.Path(tree, ".agent-shepherd", "config.yaml")
+    await config.parent.mkdir()
+    await config.write_text(OURS)
+    setup = (sys.executable, "-m", "ashep", "setup", "--yes")
+    first = await run(*setup, cwd=tree, env=environ)
+    assert ".agent-shepherd/config.yaml stays as you changed it by hand" in first
+    texts = {path.name: await path.read_text() async for path in config.parent.glob("*.yaml")}
+    assert (len(texts), texts["config.yaml"]) == (3, OURS)
+    second = await run(*setup, cwd=tree, env=environ)
+    assert "the files say all of that already" in second
+    assert {path.name: await path.read_text() async for path in config.parent.glob("*.yaml")} == texts
+
+
 def questions(terminal: Terminal) -> list[str]:
     return re.findall(r"^\d\. (.*)$", terminal.text, re.MULTILINE)
 

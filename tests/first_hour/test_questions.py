@@ -159,7 +159,9 @@ def test_a_check_that_fails_on_the_base_by_now_stays_in_the_files() -> None:
     files, _ = changed_files(facts, answers_of(facts, defaults(facts)))
     assert 'timeout: "1h"' in files["policies.yaml"]
     red = replace(facts, files=files, checks=(replace(slow, passes=False, verification={}),))
-    replies = {**written_answers(files), **defaults(red, **written_answers(files))}
+    replies = written_answers(files)
+    for key in KEYS:
+        replies[key] = question(key, red, replies).default
     assert (replies["check"], changed_files(red, answers_of(red, replies))) == ("pytest -q", ({}, ()))
 
 

@@ -244,7 +244,7 @@ _PACKAGE = re.compile(r"[A-Za-z0-9][ -~]{0,999}")
 
 
 def _requirements(value: Any) -> list[str]:
-    """Give those texts of a list that name a package, and are no option for whoever installs it."""
+    """Give those texts of a list that name a package, and are no option of a package manager."""
     words = cast("list[Any]", value) if isinstance(value, list) else []
     return [word for word in words if isinstance(word, str) and _PACKAGE.fullmatch(word)]
 

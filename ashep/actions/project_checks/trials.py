@@ -142,7 +142,7 @@ def name_cache(project: Path) -> Path:
 
 async def find_base_checks(project: Path) -> tuple[CheckProposal, ...]:
     """Propose test commands by the files of the base, best first. Raises `AshepError` where no checkout can be made."""
-    base = await to_thread.run_sync(TrialBase.of, project, Settings(), await resolve(project, "HEAD"))
+    base = await to_thread.run_sync(TrialBase.create, project, Settings(), await resolve(project, "HEAD"))
     async with base.make_checkout() as checkout:
         return await to_thread.run_sync(find_checks, checkout.tree)
 
@@ -159,7 +159,7 @@ async def try_check(
 
     `tell` hears what is tried. Raises `AshepError` where no checkout can be made.
     """
-    base = await to_thread.run_sync(TrialBase.of, project, settings, await resolve(project, "HEAD"), longest)
+    base = await to_thread.run_sync(TrialBase.create, project, settings, await resolve(project, "HEAD"), longest)
     attempts, trial = list[TrialAttempt](), None
     for variant in await to_thread.run_sync(_variants, settings, proposal, base.cache):
         if trial is not None:
@@ -259,7 +259,7 @@ class TrialBase:
     redaction: Redaction
 
     @classmethod
-    def of(cls, project: Path, settings: Settings, commit: str, longest: timedelta = LONGEST) -> "TrialBase":
+    def create(cls, project: Path, settings: Settings, commit: str, longest: timedelta = LONGEST) -> "TrialBase":
         """Describe the base of a project. Blocks."""
         return cls(project, settings, commit, name_cache(project), longest, Redaction(tuple(guessed(os.environ))))
 
@@ -319,13 +319,13 @@ class TrialBase:
                     end = _end(clean(self.redaction.text(printed)))[-400:]
                     return f"{failure}: `{shlex.join(install.fetch)}` failed: {end}"
                 if install.own_cache:
-                    await to_thread.run_sync(_replace, self.cache, fresh)
+                    await to_thread.run_sync(replace_cache, self.cache, fresh)
         except (AshepError, OSError) as error:
             return f"{failure}: {error}"
         return ""
 
 
-def _replace(cache: Path, fresh: Path) -> None:
+def replace_cache(cache: Path, fresh: Path) -> None:
     """Put a folder in the place of another: a check that begins meanwhile finds one of the two. Blocks."""
     cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):

@@ -18,8 +18,8 @@ _MOST_TRIED = 2
 """Commands that are tried, the likeliest first, until one passes."""
 
 
-async def try_likeliest(project: Path, written: Words, say: Callable[[str], None]) -> tuple[CheckTrial, ...]:
-    """Try the likeliest commands until one passes. `written`: that of the files, the likeliest; empty: they have none.
+async def try_likeliest(project: Path, known: Words, say: Callable[[str], None]) -> tuple[CheckTrial, ...]:
+    """Try the likeliest commands until one passes. `known`: that of the files, the likeliest; empty: they have none.
 
     No `AshepError` is raised: where no checkout can be made `say` hears why, and nothing is tried.
     """
@@ -28,8 +28,8 @@ async def try_likeliest(project: Path, written: Words, say: Callable[[str], None
     except AshepError as error:
         say(f"no command can be tried: {error}")
         return ()
-    if written:
-        first = _choose(proposals, written)
+    if known:
+        first = _choose(proposals, known)
         proposals = (first, *(item for item in proposals if item.rule != first.rule))
     trials = list[CheckTrial]()
     for proposal in proposals[:_MOST_TRIED]:

@@ -24,7 +24,7 @@ _LONGEST_PREFIX = 20
 
 
 async def has_database(project: Path, bd: Path) -> bool:
-    """Whether bd finds a database, be it the main work tree's; one that a kill left half made is none."""
+    """Whether bd finds a database, here or in the main work tree; one that a kill left half made is none."""
     try:
         folder = Path((await _run_bd(project, bd, "where")).split("\n")[0])
     except AshepError:

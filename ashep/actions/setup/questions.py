@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import cast, get_args
 
-from ashep.actions.project_checks import CheckTrial
 from ashep.actions.setup.facts import ProjectFacts
 from ashep.actions.setup.written import NONE, Answers, Key, plain, write_number, written_check
 from ashep.config.starter.setup_files import ChosenCheck, Landing, SetupAnswers, Source, files_of, is_as_written
@@ -95,7 +94,12 @@ def _ask_agents(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
 
 
 def _ask_check(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
-    options = [SetupOption(shlex.join(trial.command), _describe_trial(trial)) for trial in facts.checks if trial.passes]
+    options = list[SetupOption]()
+    for trial in facts.checks:
+        if trial.passes:
+            command = shlex.join(trial.command)
+            needs = f"; with `verification`: {', '.join(trial.verification)}" if trial.verification else ""
+            options.append(SetupOption(command, f"{command}: {trial.seconds:.0f} s on the base, passes{needs}"))
     options.append(SetupOption(NONE, "no check: nobody but an agent says that work is right"))
     failures = [trial.message for trial in facts.checks] if len(options) == 1 else []
     text = "\n".join([*failures, "Which command checks work?"])
@@ -103,11 +107,6 @@ def _ask_check(facts: ProjectFacts, replies: Answers) -> SetupQuestion:
         if trial.passes and shlex.join(trial.proposal.command) == replies.get("check"):
             replies = {**replies, "check": shlex.join(trial.command)}
     return _choose("check", text, options, options[0].value, replies, "or another command")
-
-
-def _describe_trial(trial: CheckTrial) -> str:
-    needs = f"; with `verification`: {', '.join(trial.verification)}" if trial.verification else ""
-    return f"{shlex.join(trial.command)}: {trial.seconds:.0f} s on the base, passes{needs}"
 
 
 def _ask_landing(facts: ProjectFacts, replies: Answers) -> SetupQuestion:

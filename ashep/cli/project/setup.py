@@ -37,9 +37,11 @@ def setup(
 ) -> None:
     """Set a project up: look at what is there, ask five questions at most, write the files, work on a first issue.
 
-    Nothing is written before the last question is answered. Run it again to change an answer: what you changed in the
-    files by hand stays unless you say otherwise. --json shows what is found and what would be written, and writes
-    nothing; with --yes it does.
+    Nothing is written in the project before the last question is answered. Run it again to change an answer: files that
+    you changed by hand stay unless you say otherwise. Commands that may check work are tried on the base; where one
+    lacks what it depends on, that is fetched into a cache in your home, by programs that are named before they run, as
+    you and outside of the sandbox. --json shows what is found and would be written, and writes nothing; with --yes it
+    does.
     """
     project = find_project(context.obj)
     asks = not (yes or as_json)

@@ -51,9 +51,9 @@ def write_configuration(folder: Path, files: Mapping[str, str]) -> list[Path]:
     try:
         before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
         missing = [line for line in IGNORED if line not in before.splitlines()]
-        start = before + "\n" if before and missing and not before.endswith("\n") else before
-        if (after := start + "".join(f"{line}\n" for line in missing)) != before:
-            texts[ignore] = after
+        start = before + "\n" if before and not before.endswith("\n") else before
+        if missing:
+            texts[ignore] = start + "".join(f"{line}\n" for line in missing)
         write_all(texts)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder}: cannot be written: {error}") from error

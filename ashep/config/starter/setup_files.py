@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 import yaml
 
+from ashep.config.yaml_tree import IndentedDumper
 from ashep.core.policy.base_types import name_of
 from ashep.core.policy.runner_kinds import ACP, OPENCODE
 from ashep.core.text import clean
 
 _HEAD = "# Written by `ashep setup` []: what you change in it stays. Defaults: docs/configuration.md"
-"""Between the brackets stands a hash of the whole text without it, by which a change by hand is recognised."""
+"""A hash of the whole text without it comes between the brackets: a change by hand is recognised by it."""
 _HASH = re.compile(r"^(# Written by `ashep setup` \[)([0-9a-f]{8})(\])", re.MULTILINE)
 
 NO_TEST = "No test ran: nobody but an agent says that this works. Merge this?"
@@ -70,8 +71,7 @@ class SetupAnswers:
 
 def files_of(answers: SetupAnswers) -> dict[str, str]:
     """Return the text of each of the three files, by its name."""
-    policies = _stories(answers) if answers.source == "stories" else _standard(answers)
-    sections = {"config": _config(answers), "policies": [policies], "agents": [_agents(answers)]}
+    sections = {"config": _config(answers), "policies": [_policies(answers)], "agents": [_agents(answers)]}
     return {f"{name}.yaml": _join(name, parts) for name, parts in sections.items()}
 
 
@@ -89,20 +89,15 @@ def _join(schema: str, sections: Iterable[Section]) -> str:
     text = f"# yaml-language-server: $schema=schemas/{schema}.schema.json\n{_HEAD}\nversion: 1\n"
     for comment, document in sections:
         lines = (f"# {' '.join(clean(line).split())}\n" for line in comment.split("\n"))
-        text += f"\n{''.join(lines)}{_dump(document)}"
+        keys = yaml.dump(
+            document, Dumper=_FileDumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=math.inf
+        )
+        text += f"\n{''.join(lines)}{keys}"
     return text.replace("[]", f"[{_hash(text)}]", 1)
 
 
-def _dump(document: Mapping[str, Any]) -> str:
-    """Write YAML in which each text is read as one by every reader; what is innermost stands on one line."""
-    return yaml.dump(
-        document, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=math.inf
-    )
-
-
-class _Dumper(yaml.SafeDumper):
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        return super().increase_indent(flow, False)
+class _FileDumper(IndentedDumper):
+    """Writes each text so that every reader takes it for one, and a list of texts on one line."""
 
     def represent_text(self, text: str) -> yaml.Node:
         """Quote what does not begin with a letter: `1e6` is a number to some readers, and to others a text."""
@@ -113,8 +108,8 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_sequence("tag:yaml.org,2002:seq", items, all(isinstance(item, str) for item in items))
 
 
-_Dumper.add_representer(str, _Dumper.represent_text)
-_Dumper.add_representer(list, _Dumper.represent_words)
+_FileDumper.add_representer(str, _FileDumper.represent_text)
+_FileDumper.add_representer(list, _FileDumper.represent_words)
 
 
 # --- config.yaml --------------------------------------------------------------------------------------------------
@@ -150,7 +145,14 @@ def _config(answers: SetupAnswers) -> Iterator[Section]:
 # --- policies.yaml ------------------------------------------------------------------------------------------------
 
 
-def _standard(answers: SetupAnswers) -> Section:
+def _policies(answers: SetupAnswers) -> Section:
+    note = answers.check.note if answers.check is not None else ""
+    described = f"\nThe check: {' '.join(note.split())}" if note else ""
+    if answers.source == "stories":
+        phases = _checked("developer", answers.check)
+        policy = {"extends": "preset:bmad-story", **({"phases": phases} if phases else {})}
+        comment = "The rounds of a story, as `ashep policy graph` draws them: docs/guides/presets.md"
+        return comment + described, {"policies": {"bmad-story": policy}}
     by_people = answers.landing == "pull_request"
     question = "the pull request asks you" if by_people else "you are asked"
     review: dict[str, Any] = {"name": "review", **({"must_pass": ["approve"]} if by_people else {})}
@@ -161,14 +163,7 @@ def _standard(answers: SetupAnswers) -> Section:
     removed = ["arbitrate", *(["human_review"] if by_people else [])]
     policy = {"extends": "preset:standard", "remove": removed, "phases": phases}
     comment = f"An agent implements, another reviews, {question}. `ashep policy graph` draws it."
-    return comment + _describe(answers.check), {"policies": {"standard": policy}}
-
-
-def _stories(answers: SetupAnswers) -> Section:
-    phases = _checked("developer", answers.check)
-    policy = {"extends": "preset:bmad-story", **({"phases": phases} if phases else {})}
-    comment = "The rounds of a story, as `ashep policy graph` draws them: docs/guides/presets.md"
-    return comment + _describe(answers.check), {"policies": {"bmad-story": policy}}
+    return comment + described, {"policies": {"standard": policy}}
 
 
 def _checked(phase: str, check: ChosenCheck | None) -> list[dict[str, Any]]:
@@ -176,10 +171,6 @@ def _checked(phase: str, check: ChosenCheck | None) -> list[dict[str, Any]]:
         return []
     tests = {"id": "tests", "description": "the project's tests pass", "type": "test_pass", "verify": {**check.verify}}
     return [{"name": phase, "checks": [tests]}]
-
-
-def _describe(check: ChosenCheck | None) -> str:
-    return f"\nThe check: {' '.join(check.note.split())}" if check is not None and check.note else ""
 
 
 # --- agents.yaml --------------------------------------------------------------------------------------------------

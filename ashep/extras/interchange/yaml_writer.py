@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from ashep.config.starter import write_all
+from ashep.config.yaml_tree import IndentedDumper
 from ashep.core.text import clean
 from ashep.errors import UsageError
 from ashep.extras.interchange.import_report import Note, grouped
@@ -17,22 +18,12 @@ _WIDTH = 110
 _COMMENT = TextWrapper(_WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Block style for what is long, flow style for the innermost; no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        return super().increase_indent(flow, False)
-
-
 def as_yaml(document: Mapping[str, Any], head: Iterable[str], notes: Iterable[Note] = ()) -> str:
     """Write a file: first what it is, then what could not be carried over, then the document."""
     comments = (" ".join(clean(comment).split()) for comment in (*head, *grouped(notes)))
     lines = [f"# {line}" for comment in comments for line in _COMMENT.wrap(comment)]
     body = yaml.dump(
-        document, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=_WIDTH
+        document, Dumper=IndentedDumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=_WIDTH
     )
     return "\n".join(lines) + "\n" + body
 
