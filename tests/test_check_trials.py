@@ -146,6 +146,10 @@ async def test_what_runs_outside_of_the_sandbox_is_named_before_it_runs(project:
     assert not await anyio.Path(mark).exists()
     trial = await try_check(project.folder, Settings(), make_proposal(f'touch "$0/it" {mark}'))
     assert (trial.passes, trial.way, await anyio.Path(mark).exists()) == (True, "a cache of its own", True)
+    await try_check(project.folder, Settings(), make_proposal('touch "$0/it" "$0/more"'))
+    cache = anyio.Path(trial.verification["cache"].replace("~", os.environ["HOME"]))
+    assert sorted([path.name async for path in cache.iterdir()]) == ["it", "more"]
+    assert await list_left(cache.parent.parent) == [cache.name]
 
 
 async def test_a_fetch_that_fails_says_why_without_a_secret(

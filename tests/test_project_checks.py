@@ -244,7 +244,9 @@ def make_files(root: Path, files: Mapping[str, str]) -> None:
 
 
 def describe(proposal: CheckProposal) -> tuple[str, ...]:
-    line = proposal.install.line if proposal.install else "-"
+    install = proposal.install
+    steps = (install.online or (install.fetch,)) if install else (("-",),)
+    line = " && ".join(map(" ".join, steps))
     return proposal.kind, " ".join(proposal.command), proposal.rule, line
 
 

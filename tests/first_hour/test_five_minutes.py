@@ -110,13 +110,14 @@ def _with_bd(project: Path, environ: dict[str, str]) -> None:
     terminal.says("What may a day cost?")
     terminal.types()
     terminal.says("What should be done first?", 120)
-    terminal.types("Teach calc to multiply")
+    terminal.types("Teach [/b]calc to multiply")
     _follow(terminal)
     assert questions(terminal) == ["Which command checks work?", "What may a day cost?"]
 
 
 def _follow(terminal: Terminal) -> None:
     """See the issue worked on, look at its diff, and have it merged."""
+    terminal.says("implement.1.1 claude-works, ", 120)
     terminal.says("Merge this?", 240)
     terminal.says("checks: passing: 1 of 1 checks passed")
     terminal.says("or say what to change")

@@ -95,6 +95,10 @@ async def test_other_steps_are_other_ground(world: World) -> None:
     first = await world.verify(runs("it", "cat needs"))
     world.set(install=(step("echo 2 > needs"),))
     assert (await world.verify(runs("it", "cat needs"))).checks != first.checks
+    world.set(cache=str(world.scratch / "a"))
+    second = await world.verify(runs("it", "true"))
+    world.set(cache=str(world.scratch / "b"))
+    assert (await world.verify(runs("it", "true"))).checks != second.checks
 
 
 def test_a_step_is_written_as_a_command_or_as_words() -> None:

@@ -50,11 +50,6 @@ class DependencyInstall:
     """The test command that goes with them; empty: the same as without."""
 
     @property
-    def line(self) -> str:
-        """What a person would type."""
-        return " && ".join(" ".join(words) for words in self.online or ((self.fetch,) if self.fetch else ()))
-
-    @property
     def own_cache(self) -> bool:
         """Whether it can be fed from a cache of the project's own."""
         return bool(self.places) or any(CACHE in word for word in self.fetch)

@@ -137,7 +137,7 @@ class LocalVerifier:
         own = {name: await to_thread.run_sync(self._sources[name]) for name in sorted(named)}
         given = given_to(self._settings.environment, self._environ)
         seen = [sorted(map(str, self._hidden)), self._settings.paths] if isolated else []
-        brought = [[self._settings.install, self._settings.cache]] if self._settings.install else []
+        brought = [[self._settings.install, self._settings.cache]] if self._settings.install or self._cache else []
         about = (__version__, isolated, self._settings.network, given, seen, own, *brought)
         return json.dumps(about, sort_keys=True)
 

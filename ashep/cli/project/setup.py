@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -60,8 +60,9 @@ def _alone(project: Path) -> Generator[None]:
     """Hold the project's folder, so that a second set-up does not begin in the midst of this one."""
     folder = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if not locked(folder):
-            raise UsageError(f"another `ashep setup` is at work in {project}: answer its questions, or end it")
+        with suppress(OSError):  # a network file system may lock no folder
+            if not locked(folder):
+                raise UsageError(f"another `ashep setup` is at work in {project}: answer its questions, or end it")
         yield
     finally:
         os.close(folder)

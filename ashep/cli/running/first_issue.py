@@ -2,10 +2,9 @@
 
 import os
 import sqlite3
-import threading
 from collections.abc import Generator
 from contextlib import aclosing, closing, contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,13 @@ from typing import Any
 import anyio
 import typer
 from rich.console import Console
-from rich.status import Status
+from rich.text import Text
 
 from ashep.actions import answers
 from ashep.adapters.git.command import Git
 from ashep.cli import output
 from ashep.cli.context import configured, current_time, picture
+from ashep.cli.reading.watch import Signs
 from ashep.cli.running.work import progress
 from ashep.config import settings_in
 from ashep.core.state.branches import branch_of
@@ -27,7 +27,6 @@ from ashep.factories import tracker_of
 from ashep.store.sqlite_reader import open_read_only
 from ashep.views import evidence, json_types, status
 
-_EVERY = 2.0  # seconds between looks at what runs
 _GRACE = timedelta(minutes=5)
 """How soon a next attempt must be due to be waited for."""
 _MOST_LINES = 300
@@ -46,7 +45,7 @@ def work_on(project: Path, issue: str) -> json_types.IssueJson | None:
 
     state = configured(project) / "state"
     while True:
-        with _signs_of_life(state, issue) as say:
+        with _show_progress(state, issue) as say:
             daemon.work(project, daemon.WorkOptions((issue,), until_idle=True, idle_grace=_GRACE), say)
         with picture(state) as model:
             standing = status.read_issue(model.database, issue)
@@ -58,20 +57,17 @@ def work_on(project: Path, issue: str) -> json_types.IssueJson | None:
 
 
 @contextmanager
-def _signs_of_life(state: Path, issue: str) -> Generator[Any]:
-    """Show the story line by line, and below it what runs now: agent, time, last sign of life, cost."""
+def _show_progress(state: Path, issue: str) -> Generator[Any]:
+    """Show the story line by line, and below it what runs now."""
     if not output.colours():
         yield progress
         return
-    console, ended = Console(highlight=False), threading.Event()
-    with console.status("beginning", refresh_per_second=2) as line:
-        thread = threading.Thread(target=_watch, args=(state, issue, line, ended), daemon=True)
-        thread.start()
+    console, line = Console(highlight=False), ProgressLine(state, issue)
+    with console.status(line, refresh_per_second=2):
         try:
             yield partial(print_above, console)
         finally:
-            ended.set()
-            thread.join(_EVERY)
+            line.signs.end()
 
 
 def print_above(console: Console, text: str) -> None:
@@ -79,28 +75,24 @@ def print_above(console: Console, text: str) -> None:
     console.print(f"{current_time().astimezone():%H:%M:%S} {output.one_line(text)}", markup=False)
 
 
-def _watch(state: Path, issue: str, line: Status, ended: threading.Event) -> None:
-    from ashep.adapters.system.control_socket import ask
+class ProgressLine:
+    """What runs now, for how long, its last sign of life and its cost: read whenever the line is drawn."""
 
-    while not ended.wait(_EVERY):
+    def __init__(self, state: Path, issue: str) -> None:
+        self.signs = Signs(state)
+        self._state, self._issue, self._text = state, issue, "beginning"
+
+    def __rich__(self) -> Text:
         with suppress(AshepError, OSError, sqlite3.Error):  # it begins, or ends
-            signs: dict[str, Any] = ask(state, {"do": "watch"}).get("signs", {})
-            with closing(open_read_only(state)) as database:
-                running, standing = status.under_way(database), status.read_issue(database, issue)
-            parts = [_describe_run(run, signs.get(run["run"], {})) for run in running.values()]
-            landing = evidence.landing(standing["landing"]) if standing else ""
-            line.update(output.one_line("; ".join(parts) or landing or (standing["reason"] if standing else "")))
-
-
-def _describe_run(run: json_types.AtWorkJson, sign: dict[str, Any]) -> str:
-    started = run["started_at"] or run["planned_at"]
-    seconds = (current_time() - datetime.fromisoformat(started)).total_seconds() if started else 0
-    parts = [f"{run['run']} with {run['agent']}", f"{seconds // 60:.0f}:{seconds % 60:02.0f}"]
-    if "quiet" in sign:
-        parts.append(f"last sign of life {sign['quiet']:.0f} s ago")
-    parts += [f"runs {sign['tool']}"] if sign.get("tool") else []
-    parts += [f"{run['cost']:.2f} dollars"] if run["cost"] else []
-    return ", ".join(parts)
+            with closing(open_read_only(self._state)) as database:
+                runs, standing = status.under_way(database), status.read_issue(database, self._issue)
+            if standing is not None:
+                sections = status.sections([standing], runs, self.signs.known, current_time())
+                words = [word for section in sections for row in section.rows for word in row]
+                cost = sum(run["cost"] or 0 for run in runs.values())
+                words += [f"{cost:.2f} dollars"] if cost else []
+                self._text = ", ".join(filter(None, words)) or evidence.landing(standing["landing"])
+        return Text(output.one_line(self._text))
 
 
 # --- its questions ------------------------------------------------------------------------------------------------
