@@ -21,6 +21,7 @@ import pytest
 from ashep.actions.project_checks import CheckProposal, CheckTrial, DependencyInstall, find_base_checks, try_check
 from ashep.actions.project_checks.trials import count_tests, name_cache
 from ashep.core.policy.settings import Settings
+from ashep.core.policy.verification_settings import VerificationSettings
 from tests.places import has_bubblewrap
 from tests.verifier.place import Repository, repository
 
@@ -159,7 +160,12 @@ async def test_a_fetch_that_fails_says_why_without_a_secret(
     project.commit({"a.txt": "a"})
     trial = await try_check(project.folder, Settings(), make_proposal("echo refused: $NPM_TOKEN >&2; exit 1"))
     assert "refused: [redacted]" in trial.attempts[1].message
-    assert "secretsecret" not in repr(trial)
+    settings = Settings(verification=VerificationSettings(environment=("NPM_TOKEN",)))
+    printed = await try_check(
+        project.folder, settings, CheckProposal("it", ("sh", "-c", "echo $NPM_TOKEN; exit 1"), "")
+    )
+    assert printed.output == "[redacted]"
+    assert "secretsecret" not in repr((trial, printed))
 
 
 async def test_a_fetch_that_is_ended_leaves_nothing(project: Repository) -> None:

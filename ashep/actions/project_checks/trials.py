@@ -282,7 +282,7 @@ class TrialBase:
         verification = VerificationSettings.model_validate_json(json.dumps(present | variant.verification))
         settings, outputs = (
             self.settings.model_copy(update={"verification": verification}),
-            Outputs(self.redaction.text),
+            Outputs(),
         )
         verifier = verifier_of(self.project, settings, outputs.keep, scratch=self.scratch, redaction=self.redaction)
         verify = TestPass(command=variant.command, timeout=self.longest)

@@ -147,7 +147,7 @@ def _config(answers: SetupAnswers) -> Iterator[Section]:
 
 def _policies(answers: SetupAnswers) -> Section:
     note = answers.check.note if answers.check is not None else ""
-    described = f"\nThe check: {' '.join(note.split())}" if note else ""
+    described = f"\nThe check: {note}" if note else ""
     if answers.source == "stories":
         phases = _checked("developer", answers.check)
         policy = {"extends": "preset:bmad-story", **({"phases": phases} if phases else {})}
