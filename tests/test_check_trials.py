@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -212,6 +213,15 @@ def test_a_cache_has_a_name_that_config_yaml_and_the_disk_take(name: str, tmp_pa
 )  # fmt: skip
 def test_runners_say_how_many_tests_passed(output: str, count: int | None) -> None:
     assert count_tests(output) == count
+
+
+@pytest.mark.parametrize(
+    "output", ["\n" * 300_000, " " * 300_000, "1 passed " * 30_000, "Tests: " * 40_000, f"{'9' * 5000} passed in 1 s\n"]
+)
+def test_an_output_that_says_nothing_is_soon_read(output: str) -> None:
+    began = time.process_time()
+    assert count_tests(output) is None
+    assert time.process_time() - began < 5
 
 
 # --- with the real tools ----------------------------------------------------------------------------------------------

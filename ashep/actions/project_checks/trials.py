@@ -59,16 +59,16 @@ _TELLING = re.compile(r"error|fail|cannot|could not|no module|not found|panic|de
 _OF_RUNNER = re.compile(r"make(\[\d+\])?: |npm (error|ERR!) (A complete|code|errno|path|command)|error: test failed")
 """How lines begin that say only that something failed."""
 _COUNTS = (
-    re.compile(r"^test result: \w+\. (\d+) passed", re.MULTILINE),  # cargo, once for each program
-    re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE),  # unittest
-    re.compile(r"^(?:#|ℹ) pass (\d+)$", re.MULTILINE),  # node
-    re.compile(r"^\s*Tests:?\s.*?(\d+) passed", re.MULTILINE),  # jest, vitest
-    re.compile(r"^\s*(\d+) passing\b", re.MULTILINE),  # mocha
-    re.compile(r"\b(\d+) passed\b.* in [\d.]+ ?s"),  # pytest
-    re.compile(r"^\s*(\d+) pass$", re.MULTILINE),  # bun
+    re.compile(r"^test result: \w+\. (\d{1,9}) passed", re.MULTILINE),  # cargo, once for each program
+    re.compile(r"^Ran (\d{1,9}) tests? in ", re.MULTILINE),  # unittest
+    re.compile(r"^(?:#|ℹ) pass (\d{1,9})$", re.MULTILINE),  # node
+    re.compile(r"^[ \t]*Tests:?[ \t][^\n]{0,200}?(\d{1,9}) passed", re.MULTILINE),  # jest, vitest
+    re.compile(r"^[ \t]*(\d{1,9}) passing\b", re.MULTILINE),  # mocha
+    re.compile(r"\b(\d{1,9}) passed\b[^\n]{0,200} in [\d.]{1,9} ?s"),  # pytest
+    re.compile(r"^[ \t]*(\d{1,9}) pass$", re.MULTILINE),  # bun
 )
 _GO = re.compile(r"^(?:ok  |\?   )\t\S+\t([^\n]*)", re.MULTILINE)  # a line for each package
-_MAVEN = re.compile(r"Tests run: (\d+), Failures: 0, Errors: 0, Skipped: (\d+)\s*$", re.MULTILINE)
+_MAVEN = re.compile(r"Tests run: (\d{1,9}), Failures: 0, Errors: 0, Skipped: (\d{1,9})[ \t]*$", re.MULTILINE)
 _NONE = re.compile(
     r"no tests? (?:files? |suites? )?(?:ran|found|to run|executed)|no test files|^collected 0 items|^0 examples,",
     re.IGNORECASE | re.MULTILINE,
