@@ -62,7 +62,7 @@ def _show_progress(state: Path, issue: str) -> Generator[Any]:
     if not output.colours():
         yield progress
         return
-    console, line = Console(highlight=False), ProgressLine(state, issue)
+    console, line = Console(highlight=False), RunLine(state, issue)
     with console.status(line, refresh_per_second=2):
         try:
             yield partial(print_above, console)
@@ -75,7 +75,7 @@ def print_above(console: Console, text: str) -> None:
     console.print(f"{current_time().astimezone():%H:%M:%S} {output.one_line(text)}", markup=False)
 
 
-class ProgressLine:
+class RunLine:
     """What runs now, for how long, its last sign of life and its cost: read whenever the line is drawn."""
 
     def __init__(self, state: Path, issue: str) -> None:
