@@ -110,12 +110,11 @@ async def find_facts(project: Path, environ: Mapping[str, str], say: Say) -> Pro
     bd = await to_thread.run_sync(programs.find, "bd")
     if bd is None and not (await to_thread.run_sync(programs.find, "go")):
         raise UsageError(f"bd, in which issues are kept, is not here: {await to_thread.run_sync(how_to_get, 'bd')}")
-    upstream = await Git(project).run("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}")
     sandbox, files = await try_out(), await to_thread.run_sync(read_files, project)
     check = written_check(files)
     return ProjectFacts(
         tree.branch,
-        upstream.stdout.decode(errors="replace").strip() if upstream.returncode == 0 else "",
+        await _ask_git(project, "rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}"),
         len(tree.dirty),
         await find_forge(project, environ),
         agents,
@@ -127,6 +126,11 @@ async def find_facts(project: Path, environ: Mapping[str, str], say: Say) -> Pro
         await to_thread.run_sync(_find_leftovers, project),
         files,
     )
+
+
+async def _ask_git(project: Path, *words: str) -> str:
+    result = await Git(project).run(*words)
+    return result.stdout.decode(errors="replace").strip() if result.returncode == 0 else ""
 
 
 # --- the forge ----------------------------------------------------------------------------------------------------
