@@ -45,6 +45,8 @@ class Chances:
     landing: float = 0.0
     """Work falls short, contradicts the base, or touches what a person is asked about; the base moves, or somebody is
     in its way. In lives with own work trees."""
+    source: float = 0.0
+    """Somebody does or says something at the source. In lives with a source."""
     resists: float = 0.0
     """A tree that is never sealed. In lives with own work trees."""
     unforeseen: float = 0.0

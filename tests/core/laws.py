@@ -9,7 +9,7 @@ from typing import get_args
 
 from ashep.core.analysis.issue_status import State, account
 from ashep.core.facts import commands as c
-from ashep.core.facts import delivery, issues, resources
+from ashep.core.facts import delivery, issues, resources, sources
 from ashep.core.facts import runs as facts_runs
 from ashep.core.facts.commands import WRITES, Command
 from ashep.core.facts.records import Entry
@@ -99,6 +99,7 @@ class Laws:
         budgets_are_kept(made, entries)
         providers_are_left_alone(made, entries)
         caps_are_kept(world, entries)
+        sources_are_asked(made, entries)
 
     def _asked_once(self, command: Command) -> None:
         lane = command.issue if isinstance(command, c.IssueCommand) else ""
@@ -376,6 +377,22 @@ def the_tree_is_shared(world: World) -> None:
         run.id for run in shared if (own := world.flows[run.id.split("/")[0]].work.own) and not run.ended and own.path
     ]
     assert not strayed, f"in the shared tree, and has one of its own: {strayed}"
+
+
+def sources_are_asked(made: MadeUp, entries: Sequence[Entry]) -> None:
+    """Nothing begins, and no agent hears more, that nobody whose word counts asks for at its source."""
+    for entry in entries:
+        match entry.body:
+            case sources.SourceWordJudged(counts=True, why=why) as verdict:
+                assert "eve" not in why, f"a stranger's word counts: {why}"
+                made.forge.judged(verdict)
+            case issues.IssueTaken(issue=issue) if issue in made.forge.views:
+                assert made.forge.is_asked_for(issue), f"{issue} is taken, and nobody asks for it"
+            case c.SendPrompt(issue=issue) if issue in made.forge.views:
+                code = made.world.sources[issue].code
+                assert code in ("", "edited"), f"an agent goes on with {issue}, which is {code}"
+            case _:
+                pass
 
 
 def budgets_are_kept(made: MadeUp, entries: Sequence[Entry]) -> None:

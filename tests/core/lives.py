@@ -15,9 +15,11 @@ from ashep.core.policy.budgets import Budgets, ProviderBudget
 from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.policies import Human, PermissionRule, Phase, Policy, Retry, ReuseFrom, Stall, Takeover, Verify
 from ashep.core.policy.settings import Notify, NotifyTarget, Settings
+from ashep.core.policy.sources import GitHubSource, Sources
 from tests.core import given
 from tests.core.chances import WILD, Chances
 from tests.core.laws import Laws
+from tests.core.source_of import REPOSITORY
 from tests.core.world_of import MadeUp
 
 ANN = Agent(id="ann", capabilities=("sign",), is_human=True)
@@ -51,6 +53,9 @@ PULLS = (15, 2)
 CAPS = (11, 6)
 """Of agents, a provider, phases and the runner few runs are at one time in lives whose seed leaves this rest."""
 
+SOURCES = (12, 7)
+"""Some issues come from a repository at a forge in lives whose seed leaves this rest."""
+
 EDITS = (6, 3)
 """The policies are edited in lives whose seed leaves this rest."""
 
@@ -62,7 +67,7 @@ NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_
 TROUBLES = [
     field.name
     for field in fields(WILD)
-    if field.name not in ("pause", "leak", "asks", "limit", "edit", "landing", "resists", "unforeseen")
+    if field.name not in ("pause", "leak", "asks", "limit", "edit", "landing", "source", "resists", "unforeseen")
 ]
 
 
@@ -163,6 +168,9 @@ def live(seed: int, steps: int = 250, *, unforeseen: float = 0.0, broken: type |
     )  # fmt: skip
     if seed % PULLS[0] == PULLS[1]:
         config = config.model_copy(update={"landing": LANDING})
+    if seed % SOURCES[0] == SOURCES[1]:
+        chances = replace(chances, source=0.15)
+        config = config.model_copy(update={"sources": Sources(github=GitHubSource(repository=REPOSITORY))})
     if chance.random() < 0.4:
         config = config.model_copy(update={"budgets": budgets(chance)})
     if seed % 16 == 13:
@@ -182,6 +190,8 @@ def live(seed: int, steps: int = 250, *, unforeseen: float = 0.0, broken: type |
         shares = ("branch:epic",) if seed % (2 * OWN[0]) == OWN[1] and number in (1, 2) else ()
         story = (f"story:docs/stories/1-{number}-x.md",) if seed % STORIES[0] == STORIES[1] else ()
         made.open(f"t-{number}", *shares, *story, priority=number % 3)
+    for number in (12, 13) if seed % SOURCES[0] == SOURCES[1] else ():
+        made.forge.open(number)
     made.open("t-9", blocked_by=("t-0",))
     left = Stamp("another", 50, "t-7/implement.2.1", visit=2, attempt=1, runs=3, cycle_runs=2, actor="ashep-dead")
     if chance.random() < 0.5:

@@ -96,6 +96,7 @@ def mutants(rows: Iterable[tuple[str, object, str, str, str]]) -> list[Mutant]:
 
 
 BROKEN_LAWS = mutants([
+    ("a stranger's label counts", admission, "against", "if writes:", "if True:"),
     ("a tree goes before its time", workspace_retention, "begins", "world.now + keep", "world.now"),
     ("what lands is not verified", landing, "_landing_step", "landing.verify and", "False and"),
     ("closed before it landed", landing, "may_close", "flow.work.landing is None or flow.work.landing.is_over", "True"),
@@ -418,6 +419,8 @@ BROKEN_PLAYBOOKS = mutants([
     ("one allowed command allows all", permissions, "judge", "and all(found)", ""),
     ("a reader gets a writer's rules", permissions, "fitting", "writes or against_reading(rule) is None", "True"),
     ("text that was changed is worked on", admission, "admit", "view.edited >= moment", "False"),
+    ("a nod outlives its label", admission, "approval", "nod > label.moment", "True"),
+    ("what lost its permission while it landed goes on", sources, "late_stops", "in known for", "in () for"),
     ("our own comments answer", sources, "word_read", "in {f", "in () and {f"),
     ("an edited comment answers", sources, "judge", "if word.edited:", "if False:"),
     ("an agent's account approves", sources, "judge", "if voice.is_ours and", "if False and"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ashep.core.analysis.issue_status import account
+from ashep.core.facts import commands as c
 from ashep.core.facts import issues, runs, sources
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.sources import SourceView, SourceWord, Voice
@@ -82,7 +83,7 @@ def said(book: Playbook, verb: str, text: str = "", *, by: Voice | None = None, 
 
 def there(book: Playbook) -> dict[str, str]:
     """What stands at the source."""
-    return book.made.there
+    return book.made.forge.texts
 
 
 # --- admission ------------------------------------------------------------------------------------------------------
@@ -151,6 +152,17 @@ def test_a_nod_approves_text_that_was_changed() -> None:
     book = book_of(replace(VIEW, edited=T0 + timedelta(seconds=9))).answered()
     book >> said(book, "approve") << like(sources.SourceWordJudged, counts=True) << sources.SourceAdmitted << ...
     assert book.world.sources[ISSUE].admitted == "blob1"
+
+
+def test_a_nod_goes_with_the_label_of_its_time() -> None:
+    for looks in (True, False):  # between the two labels somebody looked, or nobody did
+        book = book_of(replace(VIEW, edited=T0 + timedelta(seconds=9))).answered()
+        book >> said(book, "approve") << ...
+        if looks:
+            shown(book, labelled=False, label=None) << ...
+        label = None if looks else voice("eve", "read", id="event/9", minutes=900)
+        shown(book, labelled=True, label=label) << like(sources.SourceHeld, code="label") << ...
+        assert account(book.answered().looked().world, ISSUE).code == "source"
 
 
 def test_where_nobody_can_say_when_it_was_changed_it_waits() -> None:
@@ -254,6 +266,18 @@ def test_what_is_about_to_land_is_left_to_end() -> None:
     shown(book, state="closed")
     book.answered()
     assert (book.flow(ISSUE).stage, book.flow(ISSUE).code) == ("closed", "shepherd")
+
+
+def test_what_loses_its_permission_while_it_lands_is_given_back_if_it_does_not_land() -> None:
+    book = asking(CONFIG.model_copy(update={"worker": WorkerSettings(workspace="worktree")}))
+    book.made.base.goes_wrong(ISSUE, "conflict")
+    book >> said(book, "approve") << ...
+    assert book.flow(ISSUE).stage == "finishing"
+    shown(book, state="closed")
+    prompts = len(book.bodies(c.SendPrompt))
+    book.answered()
+    assert book.bodies(issues.IssueGivenBack)[-1].code == "source"
+    assert (book.flow(ISSUE).stage, len(book.bodies(c.SendPrompt))) == ("idle", prompts)
 
 
 # --- questions and answers ------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from tests.core import given
 from tests.core.base_of import Base
 from tests.core.chances import CALM, Chances, Turn, said
 from tests.core.shut import Shut
+from tests.core.source_of import Forge
 
 Reply = Callable[["MadeUp", Run], str | None]
 """What an agent says at the end of a run's turn: the text of its last json block, or None."""
@@ -88,8 +89,7 @@ class MadeUp:
     """Daemons whose lease has run out."""
     delivered: list[c.AnswerRequest] = field(default_factory=list)
     """Answers that a session took."""
-    there: dict[str, str] = field(default_factory=dict)
-    """What stands at the source, by the name of the comment."""
+    forge: Forge = field(default_factory=Forge)
     up: bool = True
     check: Callable[["MadeUp", Sequence[Entry]], None] | None = None
     begun: list[Fact] = field(default_factory=list)
@@ -103,6 +103,7 @@ class MadeUp:
         self.asking = random.Random(self.seed + 2)
         self.base.random.seed(self.seed + 8)
         self.will_resist = random.Random(self.seed + 9)
+        self.forge.random.seed(self.seed + 10)
         self.now = given.T0
         self.shut = Shut(self.will)
 
@@ -169,6 +170,8 @@ class MadeUp:
             self.answer()
         if self.will.random() < chances.limit:
             self.shut.some(self.now)
+        if news := self.forge.look(self.world, self.now, chances.source):
+            self.turn(*news)
         if self.edits.random() < chances.edit:
             self.turn(given.adopted(self.edits.choice(given.EDITED)))
         if self.world.indexes.reviewed and (news := self.base.looked(self.world, chances.landing)):
@@ -426,37 +429,45 @@ class MadeUp:
     def carry_out(self, command: Command) -> None:
         """Carry a command out, and hand its answer to the core."""
         if isinstance(command, sources.SourceCommand):
-            self.done.append(command)
-            self.turn(self._effect(command))
-            return
+            return self._say_or_fail(command)
         if isinstance(command, c.SendNotice):
             failed = self.will.random() < self.chances.infra
             answer = (
                 resources.NoticeFailed(command.key, command.target, "no answer") if failed else self._effect(command)
             )
             self.turn(answer)
-            return
+            return None
         if isinstance(command, c.SealTree) and self._resists(command.run):
             self.turn(facts_tracker.EffectFailed(command.issue, command.key, "git will not take it", infra=True))
-            return
+            return None
         if self.hit(self.chances.unforeseen) or type(command) is self.broken:
             if self.hit(0.5):
                 self._effect(command)
             unforeseen = facts_tracker.EffectFailed(command.issue, command.key, "KeyError: 'x'", True, unforeseen=True)
             self.turn(unforeseen)
-            return
+            return None
         if self.hit(self.chances.infra):
             if self.hit(0.5):
                 self._effect(command)
             self.turn(facts_tracker.EffectFailed(command.issue, command.key, "no answer", infra=True))
-            return
+            return None
         if self.hit(self.chances.refused):
             refused = facts_tracker.EffectFailed(command.issue, command.key, "no", infra=False)
             if isinstance(command, (c.ClaimIssue, c.WriteIssue)):
                 refused = facts_tracker.WriteRefused(command.issue, command.key, "an open blocker")
             self.turn(refused)
-            return
+            return None
         answer = self._effect(command)
+        self.done.append(command)
+        self.turn(answer)
+
+    def _say_or_fail(self, command: sources.SourceCommand) -> None:
+        """Write at a source, or into the tracker for it; half of what fails has happened all the same."""
+        fails = self.forge.random.random() < self.chances.infra
+        if not fails or self.forge.random.random() < 0.5:
+            answer = self._effect(command)
+        if fails:
+            answer = sources.SourceFailed(command.issue, command.key, "502", final=self.forge.random.random() < 0.1)
         self.done.append(command)
         self.turn(answer)
 
@@ -502,14 +513,8 @@ class MadeUp:
             case c.SendNotice():
                 self.told += [(command.target, one.id) for one in command.notices]
                 return resources.NoticeSent(command.key, command.target)
-            case sources.MirrorIssue():
-                return self._mirror(command)
-            case sources.SayAtSource():
-                self.there[command.name] = command.text
-                number = command.comment or 1000 + len(self.there)
-                return sources.SaidAtSource(command.issue, command.key, command.name, number, self.now)
-            case sources.CloseAtSource():
-                return sources.ClosedAtSource(command.issue, command.key)
+            case sources.MirrorIssue() | sources.SayAtSource() | sources.CloseAtSource():
+                return self.forge.answer(self, command)
             case c.ReadAnswer():
                 said = self.comments.get(command.issue, [])
                 behind = self.posted.get(command.after, len(said)) if command.after else 0
@@ -525,16 +530,6 @@ class MadeUp:
                 return e.AuthorsRead(command.issue, command.key, tuple(about))
             case _:
                 return self._run_effect(command)
-
-    def _mirror(self, command: sources.MirrorIssue) -> Fact:
-        there = self.tracker.get(command.issue)
-        if there is None:
-            self.open(command.issue)
-        elif command.closed and there.assignee is None:
-            self.change(command.issue, "ann", status="closed")
-        elif command.closed is False and there.status == "closed":
-            self.change(command.issue, "ann", status="open", assignee=None)
-        return sources.IssueMirrored(command.issue, command.key)
 
     def _reclaim(self, command: c.ReclaimIssue) -> Fact:
         view = self.tracker[command.issue]

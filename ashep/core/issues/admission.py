@@ -58,7 +58,8 @@ def approval(settings: Settings, record: SourceIssue) -> tuple[datetime | None, 
         return None, "the label was taken off"
     reason = against(settings, label) if label is not None else "nobody can say who set the label"
     moments = [(label.moment, f"{label.login} set the label")] if label is not None and not reason else []
-    moments += [(nod, "its text was approved")] if nod is not None else []
+    if nod is not None and (label is None or nod > label.moment):  # an older one went with the label of its time
+        moments.append((nod, "its text was approved"))
     return max(moments, default=(None, f"the label counts for nothing: {reason}" if label is not None else reason))
 
 

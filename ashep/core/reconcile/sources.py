@@ -1,6 +1,6 @@
 """Issues of sources: whether they may be worked on, what an answer there leads to, and what is lacking."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -35,8 +35,7 @@ def source_read(world: World, issue: str, view: facts.SourceView) -> list[Fact]:
     record = world.sources.get(issue)
     if record is None:
         return [facts.SourceSeen(issue, view)] if view.labelled and view.state == "open" else []
-    late = record.code and record.code != "edited" and _stoppable(world, issue)
-    return [facts.SourceSeen(issue, view)] if view != record.view or late else []
+    return [facts.SourceSeen(issue, view)] if view != record.view else []
 
 
 def word_read(world: World, fact: facts.SourceWordSeen) -> list[Fact]:
@@ -74,17 +73,18 @@ def due(world: World, source: str) -> list[Fact]:
 # --- rules ----------------------------------------------------------------------------------------------------------
 
 
-def _stoppable(world: World, issue: str) -> bool:
-    flow = world.flows.get(issue)
-    return flow is not None and flow.stage in STOPPED
-
-
 def _stop(world: World, issue: str, record: SourceIssue) -> list[Fact]:
     """Stop work on what may not be worked on any more. A text that was changed stops nothing: agents do not see it."""
-    if not record.code or record.code == "edited" or not _stoppable(world, issue):
+    flow = world.flows.get(issue)
+    if record.code in ("", "edited") or flow is None or flow.stage not in STOPPED:
         return []
-    flow = world.flows[issue]
     return [*abort(flow, record.reason), issues.IssueGivenBack(issue, "source", record.reason)]
+
+
+def late_stops(world: World, names: Iterable[str]) -> list[Fact]:
+    """Stop work that was about to land when it lost its permission, and did not land: it begins again, or asks."""
+    known = [(issue, world.sources[issue]) for issue in sorted(names) if issue in world.sources]
+    return [fact for issue, record in known for fact in _stop(world, issue, record)]
 
 
 def adopted(world: World) -> list[Fact]:
@@ -289,9 +289,7 @@ def _of_record(rule: Callable[[World, SourceIssue, Any], list[Fact]]) -> Callabl
 
 
 RULES: WorldRules = {
-    facts.SourceSeen: _of_record(
-        lambda world, record, fact: admitted(world, record, fact.issue) or _stop(world, fact.issue, record)
-    ),
+    facts.SourceSeen: _of_record(lambda world, record, fact: admitted(world, record, fact.issue)),
     facts.SourceHeld: _of_record(
         lambda world, record, fact: _stop(world, fact.issue, record) or _next_word(world, record)
     ),

@@ -15,7 +15,7 @@ from ashep.core.reconcile.dispatch import dispatch
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.outstanding import outstanding
-from ashep.core.reconcile.sources import lacking
+from ashep.core.reconcile.sources import lacking, late_stops
 from ashep.core.resources.budgets import fused
 from ashep.core.resources.notices import messages, plan_notices
 from ashep.core.state.indexes import turn
@@ -88,6 +88,8 @@ def step(
         dispatcher.begin(world)
     batch = Batch(world, time, first, dispatcher)
     for fact in facts:
+        batch.follow(fact)
+    for fact in late_stops(batch.world, batch.world.sources if everything else batch.touched):
         batch.follow(fact)
     if everything or any(not isinstance(entry.body, QUIET) for entry in batch.entries):
         start = dispatcher.dispatch if dispatcher else dispatch

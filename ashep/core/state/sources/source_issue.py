@@ -116,7 +116,7 @@ def folded(record: SourceIssue | None, body: Body, moment: datetime) -> SourceIs
 
 def _with_view(record: SourceIssue, view: facts.SourceView, moment: datetime) -> SourceIssue:
     event, event_before = view.reopened, record.view.reopened
-    record = replace(record, view=view, refused=())
+    record = replace(record, view=view, refused=(), nod=record.nod if view.labelled else None)
     if view.state != "open" or event is None or (event_before is not None and event.id == event_before.id):
         return record
     return _opened_again(record, moment)
