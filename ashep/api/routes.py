@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from ashep import __version__
-from ashep.api.handlers import point_in_time, run_artifacts
+from ashep.api.handlers import issue_work, point_in_time, run_artifacts
 from ashep.api.openapi import OF_BODIES, ApiRoute, ApiServices, RequestContext
 from ashep.api.schemas import actions, page, verification
 from ashep.api.sessions import Session
@@ -100,6 +100,16 @@ PAGE = (
     ApiRoute(
         "GET", f"{V1}/issues/{{issue}}", "issue", "An issue: why it is where it is, and its evidence.",
         page.IssueStory, lambda of, asked: of.pictures.issue(asked.place["issue"]), "read", problems=(404,),
+    ),
+    ApiRoute(
+        "GET", f"{V1}/issues/{{issue}}/work", "issue_work", "What was asked of an issue's agents, and what they say.",
+        page.IssueWork, lambda of, asked: issue_work.read_work(of.acts, asked.place["issue"]), "read", problems=(404,),
+    ),
+    ApiRoute(
+        "GET", f"{V1}/issues/{{issue}}/diff", "issue_diff", "The sum of an issue's work: its files, or lines of one.",
+        run_artifacts.Changes,
+        lambda of, asked: issue_work.read_diff(of.pictures, asked.place["issue"], asked.given), "read",
+        query=run_artifacts.WhichLines, problems=(404, 422),
     ),
     ApiRoute(
         "GET", f"{V1}/issues/{{issue}}/runs", "course", "An issue's runs and questions, and what led from each on.",

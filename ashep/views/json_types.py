@@ -285,6 +285,17 @@ class CourseJson(PicturedJson):
     edges: list[StepJson]
 
 
+class SummaryJson(TypedDict):
+    """What an agent says of its run."""
+
+    run: str
+    phase: str
+    agent: str
+    at: str | None
+    result: Annotated[str, doc("Its verdict, where it gave one.")]
+    summary: str
+
+
 class OtherJson(TypedDict):
     """An agent that was not chosen."""
 

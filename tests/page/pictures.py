@@ -28,7 +28,7 @@ RUNS = 500.0
 DESKTOP, PHONE = ViewportSize(width=1200, height=700), ViewportSize(width=390, height=760)
 PICTURES = {
     "now": ("/", DESKTOP),
-    "why": ("/issues/calc-5", DESKTOP),
+    "why": ("/issues/calc-5/why", DESKTOP),
     "course": ("/issues/calc-5/runs", DESKTOP),
     "run": ("/runs/calc-5/review.1.1", DESKTOP),
     "report": ("/report", DESKTOP),

@@ -25,6 +25,7 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.policy.budgets import Budget, Budgets
 from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.factories import runner_folder
+from ashep.ports.tracker import IssueText
 from ashep.store.sqlite_reader import NAME
 from tests.core import given
 from tests.recorded import Recorded, draw
@@ -173,6 +174,40 @@ async def test_what_git_does_not_have_any_more_is_said(
     assert found["files"] == []
     assert found["why"] == "Git does not have the commits of this run any more: 000000000000."
     assert (await client.get(f"{V1}/runs/t-2/implement.7.7/diff")).status_code == 404
+
+
+# --- the work of an issue ------------------------------------------------------------------------------------------
+
+
+async def test_the_sum_of_an_issue_s_work_is_what_lies_between_its_base_and_its_last_commit(
+    project: Path, ends: tuple[str, str], client: httpx.AsyncClient
+) -> None:
+    with sqlite3.connect(project / ".agent-shepherd" / "state" / NAME) as database:  # as git has them
+        for key, value in zip(("base", "head"), ends, strict=True):
+            found = "UPDATE facts SET body = json_set(body, ?, ?) WHERE issue = 't-2' AND type = 'TreePrepared'"
+            database.execute(f"{found} AND (run <> ? OR ? = 'base')", [f"$.{key}", value, RUN, key])
+    changes = await told(client, "/issues/t-2/diff")
+    assert (changes["base"], changes["head"]) == ends
+    assert changes == await told(client, f"/runs/{RUN}/diff")
+    assert (await told(client, "/issues/t-2/diff", path="a b[31m.txt"))["lines"][-1] == "+odd"
+    assert (await client.get(f"{V1}/issues/t-9/diff")).status_code == 404
+
+
+async def test_what_was_asked_and_what_agents_say_stand_side_by_side(world: World, client: httpx.AsyncClient) -> None:
+    work = await told(client, "/issues/t-2/work")
+    assert work["asked"]["why"] == "The tracker does not have this issue any more."
+    world.tracker.add(
+        "Add", id="t-2", text=IssueText("Add", f"Two numbers.\x1b[31m {SECRET}", acceptance="1 + 1 is 2.")
+    )
+    work = await told(client, "/issues/t-2/work")
+    assert work["asked"] == {
+        "why": None, "description": "Two numbers.[31m [redacted]", "acceptance": "1 + 1 is 2.", "design": "",
+        "notes": "",
+    }  # fmt: skip
+    assert [(one["phase"], one["result"], one["summary"]) for one in work["summaries"]][-1:] == [
+        ("implement", "success", "done")
+    ]
+    assert (await client.get(f"{V1}/issues/t-9/work")).status_code == 404
 
 
 # --- transcripts --------------------------------------------------------------------------------------------------

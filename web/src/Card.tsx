@@ -1,9 +1,9 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
 import { act, type Act, asks, current, type Given, type Issue, queries, Refused, store, told, type Waiting, type Way } from './api'
 import { count, evidence, figure, money, to } from './look'
-import { Ago, Choice, Facts, Findings, useDraft, When, Words } from './parts'
+import { Ago, Choice, Facts, Findings, Loading, useDraft, When, Words } from './parts'
 
 // --- approvals that can be taken back ---------------------------------------------------------------------------
 
@@ -251,6 +251,18 @@ export function Follows({ issue: { question, due } }: { issue: Issue }) {
 
 export type Shown = { issue: Waiting; gone: boolean }
 
+const Review = lazy(() => import('./Review').then(({ Review }) => ({ default: Review })))
+
+function Folded({ issue }: { issue: string }) {
+  const [open, set] = useState(false)
+  return (
+    <details onToggle={event => set(event.currentTarget.open)}>
+      <summary>What was asked, what was done, what it changes</summary>
+      {open && <Suspense fallback={<Loading />}><Review issue={issue} head="h4" /></Suspense>}
+    </details>
+  )
+}
+
 /** A question to a person with what is to be known before it is answered. */
 export function Card({ issue, gone, dismiss }: Shown & { dismiss: () => void }) {
   const { issue: id, title, question, reason, priority, used, cycle, since, due } = issue
@@ -272,6 +284,7 @@ export function Card({ issue, gone, dismiss }: Shown & { dismiss: () => void }) 
       />
       <blockquote><Words text={question?.text ?? reason} /></blockquote>
       <Findings found={evidence(issue)} />
+      {!gone && <Folded issue={id} />}
       <Follows issue={issue} />
       {gone ? (
         <p className="line">

@@ -7,8 +7,10 @@ import { CHECKS, count, evidence, figure, money, span, STATES, to } from './look
 import { Choice, Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Table, Trouble, useNarrow, When, Words } from './parts'
 
 const Course = lazy(() => import('./Course').then(({ Course }) => ({ default: Course })))
+const Review = lazy(() => import('./Review').then(({ Review }) => ({ default: Review })))
 const TABS = [
-  ['', 'Why'],
+  ['', 'Overview'],
+  ['why', 'Why'],
   ['runs', 'Runs'],
   ['evidence', 'Evidence'],
   ['landing', 'Landing'],
@@ -64,7 +66,9 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
               <Landing of={data} />
             ) : tab === 'usage' ? (
               <Used of={data} />
-            ) : <Why of={data} />}
+            ) : tab === 'why' ? (
+              <Why of={data} />
+            ) : <Review issue={issue} />}
           </Suspense>
           <p className="quiet">The same in the terminal: <code>ashep why {issue}</code></p>
         </>

@@ -73,7 +73,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           />
         </Section>
       </div>
-      <Diff issue={issue} run={name} />
+      <Diff issue={issue} run={name} title="What it changed" />
       <Section name="words" title="Prompts and answers">
         {prompts.length === 0 && <p className="quiet">No prompt was written.</p>}
         {prompts.map(({ n, sent }) => {

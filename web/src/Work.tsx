@@ -4,27 +4,31 @@ import { api, got, queries, type RunRecord } from './api'
 import type { components } from './api-types'
 import { type Signs, useSigns } from './live'
 import { count, figure, span } from './look'
-import { Coded, Loading, Section, Trouble } from './parts'
+import { Coded, type Head, Loading, Section, Trouble } from './parts'
 
 type Changed = components['schemas']['ChangedFile']
 type Transcript = components['schemas']['Transcript']
 type Of = { issue: string; run: string }
+type Source = { issue: string; run?: string | undefined }
 
-const place = (issue: string, run: string) => ({ issue, run })
+/** Asks git for what a run changed, or an issue all in all: for its files, or for lines of one. */
+const changes = ({ issue, run }: Source, query: { path?: string; after?: number } = {}) =>
+  run === undefined
+    ? got(api.GET('/api/v1/issues/{issue}/diff', { params: { path: { issue }, query } }))
+    : got(api.GET('/api/v1/runs/{issue}/{run}/diff', { params: { path: { issue, run }, query } }))
 
 // --- what it changed --------------------------------------------------------------------------------------------
 
 const KINDS: Record<Changed['status'], string> = { created: 'new', modified: '', deleted: 'deleted', renamed: 'renamed' }
 const UNREAD: Record<NonNullable<Changed['unread']>, string> = { binary: 'binary', large: 'too large to show', submodule: 'a submodule' }
 
-/** The files that a run changed, and of each that is opened what; git is asked for no more than that. */
-export function Diff({ issue, run }: Of) {
-  const queryFn = () => got(api.GET('/api/v1/runs/{issue}/{run}/diff', { params: { path: place(issue, run) } }))
-  const asked = useQuery({ queryKey: ['diff', issue, run], queryFn })
+/** The files that were changed, and of each that is opened what; git is asked for no more than that. */
+export function Diff({ issue, run, title, head }: Source & { title: string; head?: Head }) {
+  const asked = useQuery({ queryKey: ['diff', issue, run], queryFn: () => changes({ issue, run }) })
   const { data } = asked
   const sum = (of: 'added' | 'removed') => figure(data?.files.reduce((sum, one) => sum + one[of], 0) ?? 0)
   return (
-    <Section name="diff" title="What it changed">
+    <Section name={`diff-${issue}`} title={title} head={head}>
       <Trouble of={asked} />
       {asked.isLoading && <Loading />}
       {data?.why && <p className="quiet">{data.why}</p>}
@@ -35,7 +39,7 @@ export function Diff({ issue, run }: Of) {
         </p>
       )}
       <ul className="files">
-        {data?.files.map((file, at) => <li key={at}><File issue={issue} run={run} file={file} /></li>)}
+        {data?.files.map((file, at) => <li key={at}><File issue={issue} run={run} file={file} first={run === undefined && at === 0} /></li>)}
       </ul>
       {Boolean(data?.more) && <p className="quiet">{count(data!.more, 'more file')} changed; git shows them.</p>}
     </Section>
@@ -46,13 +50,13 @@ const Lines = ({ added, removed }: { added: string; removed: string }) => (
   <span className="changed"><b className="add">+{added}</b> <b className="del">−{removed}</b></span>
 )
 
-function File({ issue, run, file }: Of & { file: Changed }) {
-  const [open, set] = useState(false)
+function File({ issue, run, file, first }: Source & { file: Changed; first: boolean }) {
+  const [open, set] = useState(first)
   const { path, former, status, unread, link } = file
   const name = <><span className="path">{former && `${former} → `}{path}</span> <span className="quiet">{[KINDS[status], link && 'a link'].filter(Boolean).join(', ')}</span></>
   if (unread) return <p className="file">{name} <span className="quiet">{UNREAD[unread]}</span></p>
   return (
-    <details onToggle={event => set(event.currentTarget.open)}>
+    <details open={open} onToggle={event => set(event.currentTarget.open)}>
       <summary className="file" data-step>{name} <Lines added={figure(file.added)} removed={figure(file.removed)} /></summary>
       {open && <Patch issue={issue} run={run} path={path} />}
     </details>
@@ -61,10 +65,10 @@ function File({ issue, run, file }: Of & { file: Changed }) {
 
 const SIGNS: Record<string, string> = { '+': 'add', '-': 'del', '@': 'hunk', '\\': 'hunk' }
 
-function Patch({ issue, run, path }: Of & { path: string }) {
+function Patch({ issue, run, path }: Source & { path: string }) {
   const asked = useInfiniteQuery({
     queryKey: ['patch', issue, run, path],
-    queryFn: ({ pageParam }) => got(api.GET('/api/v1/runs/{issue}/{run}/diff', { params: { path: place(issue, run), query: { path, after: pageParam } } })),
+    queryFn: ({ pageParam }) => changes({ issue, run }, { path, after: pageParam }),
     initialPageParam: 0,
     getNextPageParam: last => last.next,
     staleTime: Infinity,
@@ -110,7 +114,7 @@ export function Said({ issue, run, signs }: Of & { signs: Signs | null }) {
       last.current = Date.now()
       const before = queries.getQueryData<Transcript>(queryKey)
       const query = { after: before?.mark ?? undefined }
-      const found = await got(api.GET('/api/v1/runs/{issue}/{run}/transcript', { params: { path: place(issue, run), query }, signal }))
+      const found = await got(api.GET('/api/v1/runs/{issue}/{run}/transcript', { params: { path: { issue, run }, query }, signal }))
       return before && found.mark && found.mark === before.mark ? before : found
     },
   })
@@ -164,7 +168,7 @@ export function Alive({ signs }: { signs: Signs }) {
 /** Where a browser shows the session, how a terminal opens it, and what was said in it. */
 export function Session({ issue, run, record, signs }: Of & { record: RunRecord; signs: Signs | null }) {
   const [copied, copy] = useState(false)
-  const queryFn = () => got(api.GET('/api/v1/runs/{issue}/{run}/session', { params: { path: place(issue, run) } }))
+  const queryFn = () => got(api.GET('/api/v1/runs/{issue}/{run}/session', { params: { path: { issue, run } } }))
   const asked = useQuery({ queryKey: ['session', issue, run], queryFn, enabled: Boolean(record.session) })
   const { data } = asked
   const link = data?.link && /^https?:\/\//.test(data.link) ? data.link : null

@@ -9,6 +9,7 @@ export type Waiting = Schemas['Waiting']
 export type Running = Schemas['Running']
 export type Way = Schemas['Way']
 export type Story = Schemas['IssueStory']
+export type Summary = Schemas['Summary']
 export type Course = Schemas['Course']
 export type RunRecord = Schemas['RunRecord']
 export type Run = Schemas['Run']
@@ -173,6 +174,10 @@ export const asks = {
   issue: (issue: string) => ({
     queryKey: ['issue', issue],
     queryFn: () => got(api.GET('/api/v1/issues/{issue}', { params: { path: { issue } } })),
+  }),
+  work: (issue: string) => ({
+    queryKey: ['work', issue],
+    queryFn: () => got(api.GET('/api/v1/issues/{issue}/work', { params: { path: { issue } } })),
   }),
   course: (issue: string) => ({
     queryKey: ['course', issue],

@@ -25,10 +25,12 @@ export function H1({ title, children }: { title: string; children?: ReactNode })
   return <h1 ref={heading} tabIndex={-1}>{children ?? title}</h1>
 }
 
-export function Section({ name, title, children }: { name: string; title: ReactNode; children: ReactNode }) {
+export type Head = 'h2' | 'h4' | undefined
+
+export function Section({ name, title, head: Heading = 'h2', children }: { name: string; title: ReactNode; head?: Head; children: ReactNode }) {
   return (
     <section aria-labelledby={name}>
-      <h2 id={name}>{title}</h2>
+      <Heading id={name}>{title}</Heading>
       {children}
     </section>
   )

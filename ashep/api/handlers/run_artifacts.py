@@ -115,6 +115,11 @@ class RunReference(Given):
 async def diff(pictures: QueryHandlers, run: str, which: WhichLines) -> Changes:
     """Say what a run changed. Raises `NotFound`."""
     ends = await pictures.look_up(lambda seen: runs.ends(seen.database, run), f"there is no run {run}")
+    return await read_changes(pictures, ends, which, "this run")
+
+
+async def read_changes(pictures: QueryHandlers, ends: tuple[str, str] | str, which: WhichLines, source: str) -> Changes:
+    """Read what lies between two commits; `ends` is a sentence where there are none. `source`: whose they are."""
     if isinstance(ends, str):
         return Changes(why=ends)
     git = GitDiffs(pictures.folder.parent, TO_GIT, pictures.redaction)
@@ -122,7 +127,7 @@ async def diff(pictures: QueryHandlers, run: str, which: WhichLines) -> Changes:
         with anyio.fail_after(TO_GIT):
             async with pictures.beside:
                 if gone := [end[:12] for end in ends if await git.find(end) is None]:
-                    return Changes(why=f"Git does not have the commits of this run any more: {', '.join(gone)}.")
+                    return Changes(why=f"Git does not have the commits of {source} any more: {', '.join(gone)}.")
                 return await (_files(git, *ends) if which.path is None else _lines(git, *ends, which.path, which))
     except TimeoutError:
         return Changes(why=f"Git did not answer in {TO_GIT:.0f} s.")

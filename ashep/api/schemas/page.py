@@ -59,6 +59,25 @@ class IssueStory(json_types.PicturedJson):
     usage: json_types.UsedJson
 
 
+class IssueWords(Answer):
+    """What an issue asks for, in the words of the tracker."""
+
+    why: str | None
+    """Why they cannot be read."""
+    description: str = ""
+    acceptance: str = ""
+    design: str = ""
+    notes: str = ""
+
+
+class IssueWork(json_types.PicturedJson):
+    """What was asked of agents, and what they say they did."""
+
+    asked: IssueWords
+    summaries: list[json_types.SummaryJson]
+    """Of the last runs, the newest first."""
+
+
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 

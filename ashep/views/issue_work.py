@@ -1,0 +1,60 @@
+"""Work of an issue as a person judges it: between which commits the change lies, and what agents say of it."""
+
+from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
+
+import json
+from typing import TYPE_CHECKING
+
+from ashep.views import Data, Database
+
+if TYPE_CHECKING:
+    from ashep.views import json_types
+
+MOST = 30
+"""Runs whose summaries are given, the last ones."""
+
+_TYPES = ("TreePrepared", "TreeSealed", "TreeSeen", "WorkIntegrated", "WorkLanded")
+
+
+def ends(database: Database | None, issue: str) -> tuple[str, str] | str | None:
+    """Say between which commits the sum of an issue's work lies, or why there is none; None: nothing is known of it.
+
+    Once the work is on the newest base, that is what lands, or has landed. Before, it is what the branch holds.
+    """
+    if database is None or database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is None:
+        return None
+    base, head = None, None
+    marks = ", ".join("?" * len(_TYPES))
+    query = f"SELECT type, body FROM facts WHERE issue = ? AND type IN ({marks}) ORDER BY seq"
+    for fact in database.execute(query, [issue, *_TYPES]):
+        body: Data = json.loads(fact["body"])
+        match fact["type"]:
+            case "TreePrepared":
+                base, head = body["base"], body["head"]
+            case "TreeSealed":
+                head = body["head"]
+            case "WorkIntegrated":
+                base, head = body["base"], body["commit"]
+            case "TreeSeen" if body.get("moment") == "before":
+                base = base or body["tree"].get("head")
+            case "TreeSeen" if body.get("moment") == "after" and body.get("commits"):
+                head = body["tree"].get("head")
+            case _:
+                pass
+    return (base, head) if base and head and base != head else "No agent has left a commit yet."
+
+
+def summaries(database: Database | None, issue: str) -> list[json_types.SummaryJson]:
+    """Give what the agents of an issue's runs say they did, or found; the newest first."""
+    if database is None:
+        return []
+    query = "SELECT body FROM runs WHERE issue = ? ORDER BY trace DESC LIMIT ?"
+    rows: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])]
+    return [
+        {
+            "run": row["run"], "phase": row["phase"], "agent": row["agent"], "at": row["ended_at"],
+            "result": outcome["verdict"] or outcome["result"], "summary": outcome["summary"],
+        }
+        for row in rows
+        if (outcome := row["outcome"])
+    ]  # fmt: skip

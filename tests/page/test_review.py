@@ -1,0 +1,51 @@
+"""What a person reads before they answer: what was asked, what was done, and the sum of what lands."""
+
+import json
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from ashep.ports.tracker import IssueText
+from tests.page.conftest import Site
+from tests.page.test_acts import drawn
+from tests.service.worlds import git
+
+pytestmark = pytest.mark.slow
+
+FOLD = "What was asked, what was done, what it changes"
+
+
+@pytest.fixture
+def work(site: Site) -> None:
+    """Have the runs of t-1 work on the commit that the repository has on its branch."""
+    top = site.world.folder.parent
+    base, head = git(top, "rev-parse", "main"), git(top, "rev-parse", "ashep/t-1")
+    moment = "UPDATE facts SET body = json_set(body, '$.tree.head', ?, '$.commits', json(?)) WHERE issue = 't-1' AND"
+    moment += " type = 'TreeSeen' AND json_extract(body, '$.moment') = ?"
+    drawn(site, (moment, (base, "[]", "before")), (moment, (head, json.dumps([head]), "after")))
+    text = IssueText("Title of t-1", "Two numbers are added.", acceptance="1 + 1 is 2.")
+    site.portal.call(lambda: site.world.tracker.add("Title of t-1", id="t-1", text=text))
+
+
+def shows_the_work(place: Locator) -> None:
+    """Expect description, acceptance, an agent's summary and a changed line."""
+    for words in ("Two numbers are added.", "1 + 1 is 2.", "done"):
+        expect(place).to_contain_text(words)
+    expect(place.locator("pre.diff")).to_contain_text("+More.")
+
+
+def test_one_click_on_a_card_shows_what_is_to_be_approved(site: Site, work: None) -> None:
+    shown = site.opened(site.browser.new_context())
+    card = shown.locator("li.card", has=shown.get_by_role("link", name="t-1", exact=True))
+    expect(card.get_by_role("button", name="Approve")).to_be_visible()
+    expect(card.locator("pre.diff")).to_have_count(0)
+    card.get_by_text(FOLD).click()
+    shows_the_work(card)
+    assert site.said == []
+
+
+def test_the_page_of_an_issue_begins_with_its_work(site: Site, work: None) -> None:
+    shown = site.opened(site.browser.new_context())
+    site.go(shown, "/issues/t-1")
+    shows_the_work(shown.locator("main"))
+    assert site.said == []
