@@ -103,13 +103,14 @@ PAGE = (
     ),
     ApiRoute(
         "GET", f"{V1}/issues/{{issue}}/work", "issue_work", "What was asked of an issue's agents, and what they say.",
-        page.IssueWork, lambda of, asked: issue_work.read_work(of.acts, asked.place["issue"]), "read", problems=(404,),
+        page.IssueWork,
+        lambda services, request: issue_work.read_work(services.acts, request.place["issue"]), "read", problems=(404,),
     ),
     ApiRoute(
         "GET", f"{V1}/issues/{{issue}}/diff", "issue_diff", "The sum of an issue's work: its files, or lines of one.",
         run_artifacts.Changes,
-        lambda of, asked: issue_work.read_diff(of.pictures, asked.place["issue"], asked.given), "read",
-        query=run_artifacts.WhichLines, problems=(404, 422),
+        lambda services, request: issue_work.read_diff(services.pictures, request.place["issue"], request.given),
+        "read", query=run_artifacts.WhichLines, problems=(404, 422),
     ),
     ApiRoute(
         "GET", f"{V1}/issues/{{issue}}/runs", "course", "An issue's runs and questions, and what led from each on.",

@@ -44,7 +44,7 @@ def ends(database: Database | None, issue: str) -> tuple[str, str] | str | None:
     return (base, head) if base and head and base != head else "No agent has left a commit yet."
 
 
-def summaries(database: Database | None, issue: str) -> list[json_types.SummaryJson]:
+def summaries(database: Database | None, issue: str) -> list[json_types.RunReportJson]:
     """Give what the agents of an issue's runs say they did, or found; the newest first."""
     if database is None:
         return []
@@ -52,7 +52,7 @@ def summaries(database: Database | None, issue: str) -> list[json_types.SummaryJ
     rows: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])]
     return [
         {
-            "run": row["run"], "phase": row["phase"], "agent": row["agent"], "at": row["ended_at"],
+            "run": row["run"], "phase": row["phase"], "agent": row["agent"], "ended_at": row["ended_at"],
             "result": outcome["verdict"] or outcome["result"], "summary": outcome["summary"],
         }
         for row in rows

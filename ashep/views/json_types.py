@@ -285,13 +285,13 @@ class CourseJson(PicturedJson):
     edges: list[StepJson]
 
 
-class SummaryJson(TypedDict):
+class RunReportJson(TypedDict):
     """What an agent says of its run."""
 
     run: str
     phase: str
     agent: str
-    at: str | None
+    ended_at: str | None
     result: Annotated[str, doc("Its verdict, where it gave one.")]
     summary: str
 

@@ -195,13 +195,13 @@ async def test_the_sum_of_an_issue_s_work_is_what_lies_between_its_base_and_its_
 
 async def test_what_was_asked_and_what_agents_say_stand_side_by_side(world: World, client: httpx.AsyncClient) -> None:
     work = await told(client, "/issues/t-2/work")
-    assert work["asked"]["why"] == "The tracker does not have this issue any more."
+    assert work["words"]["error"] == "The tracker does not have this issue any more."
     world.tracker.add(
         "Add", id="t-2", text=IssueText("Add", f"Two numbers.\x1b[31m {SECRET}", acceptance="1 + 1 is 2.")
     )
     work = await told(client, "/issues/t-2/work")
-    assert work["asked"] == {
-        "why": None, "description": "Two numbers.[31m [redacted]", "acceptance": "1 + 1 is 2.", "design": "",
+    assert work["words"] == {
+        "error": None, "description": "Two numbers.[31m [redacted]", "acceptance": "1 + 1 is 2.", "design": "",
         "notes": "",
     }  # fmt: skip
     assert [(one["phase"], one["result"], one["summary"]) for one in work["summaries"]][-1:] == [

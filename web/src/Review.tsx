@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
-import { asks, type Summary } from './api'
+import { asks, type RunReport } from './api'
 import { short, to } from './look'
 import { Facts, type Head, Loading, Section, Trouble, When, Words } from './parts'
 import { Diff } from './Work'
@@ -12,7 +12,7 @@ const OLDER = 3
 export function Review({ issue, head }: { issue: string; head?: Head }) {
   const asked = useQuery(asks.work(issue))
   const { data } = asked
-  const texts = TEXTS.filter(([name]) => data?.asked[name])
+  const texts = TEXTS.filter(([name]) => data?.words[name])
   return (
     <div className="review">
       <Trouble of={asked} />
@@ -20,10 +20,10 @@ export function Review({ issue, head }: { issue: string; head?: Head }) {
       {data && (
         <>
           <Section name={`asked-${issue}`} title="Asked" head={head}>
-            {data.asked.why && <p className="quiet">{data.asked.why}</p>}
-            {!data.asked.why && texts.length === 0 && <p className="quiet">Its title is all that it says.</p>}
+            {data.words.error && <p className="quiet">{data.words.error}</p>}
+            {!data.words.error && texts.length === 0 && <p className="quiet">Its title is all that it says.</p>}
             {texts.map(([name, word]) => (
-              <div key={name} className="text">{word && <b>{word}</b>}<p><Words text={data.asked[name]!} /></p></div>
+              <div key={name} className="text">{word && <b>{word}</b>}<p><Words text={data.words[name]!} /></p></div>
             ))}
           </Section>
           <Section name={`done-${issue}`} title="Done" head={head}>
@@ -40,9 +40,9 @@ export function Review({ issue, head }: { issue: string; head?: Head }) {
   )
 }
 
-const Report = ({ of: { run, phase, agent, at, result, summary } }: { of: Summary }) => (
+const Report = ({ of: { run, phase, agent, ended_at, result, summary } }: { of: RunReport }) => (
   <div className="text">
-    <Facts of={[<Link href={to.run(run)}>{short(run)}</Link>, phase, agent, <b>{result}</b>, <When at={at} />]} />
+    <Facts of={[<Link href={to.run(run)}>{short(run)}</Link>, phase, agent, <b>{result}</b>, <When at={ended_at} />]} />
     <p><Words text={summary} /></p>
   </div>
 )

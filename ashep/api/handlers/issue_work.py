@@ -24,40 +24,40 @@ TO_TRACKER = 20.0
 async def read_work(acts: ActionHandlers, issue: str) -> page.IssueWork:
     """Give what was asked and what agents say. Raises `NotFound`."""
     seq, summaries = await acts.pictures.look_up(
-        lambda seen: (
-            (lists.seq(seen.database), issue_work.summaries(seen.database, issue))
-            if issue_work.ends(seen.database, issue) is not None
+        lambda model: (
+            (lists.seq(model.database), issue_work.summaries(model.database, issue))
+            if issue_work.ends(model.database, issue) is not None
             else None
         ),
         f"nothing is known of an issue {issue}",
     )
-    return {"seq": seq, "asked": await _read_words(acts, issue), "summaries": summaries}
+    return {"seq": seq, "words": await _read_words(acts, issue), "summaries": summaries}
 
 
-async def _read_words(acts: ActionHandlers, issue: str) -> page.IssueWords:
+async def _read_words(acts: ActionHandlers, issue: str) -> page.IssueTexts:
     """Read an issue's words in the tracker, which the journal does not hold."""
     pictures = acts.pictures
     try:
         settings = await to_thread.run_sync(settings_in, pictures.folder)
         with anyio.fail_after(TO_TRACKER):
             async with pictures.beside, aclosing(acts.tracker_of(pictures.folder.parent, settings, READER)) as tracker:
-                seen = await tracker.issue(issue)
+                view = await tracker.issue(issue)
     except TimeoutError:
-        return page.IssueWords(why=f"The tracker did not answer in {TO_TRACKER:.0f} s.")
+        return page.IssueTexts(error=f"The tracker did not answer in {TO_TRACKER:.0f} s.")
     except AshepError as error:
-        return page.IssueWords(why=clean(pictures.redaction.text(str(error))))
-    if seen is None:
-        return page.IssueWords(why="The tracker does not have this issue any more.")
+        return page.IssueTexts(error=clean(pictures.redaction.text(str(error))))
+    if view is None:
+        return page.IssueTexts(error="The tracker does not have this issue any more.")
     texts = {
-        name: clean(pictures.redaction.text(getattr(seen.text, name)))[:LONGEST]
+        name: clean(pictures.redaction.text(getattr(view.text, name)))[:LONGEST]
         for name in ("description", "acceptance", "design", "notes")
     }
-    return page.IssueWords(why=None, **texts)
+    return page.IssueTexts(error=None, **texts)
 
 
-async def read_diff(pictures: QueryHandlers, issue: str, which: WhichLines) -> Changes:
+async def read_diff(pictures: QueryHandlers, issue: str, query: WhichLines) -> Changes:
     """Say what an issue's work changes, all in all. Raises `NotFound`."""
     ends = await pictures.look_up(
-        lambda seen: issue_work.ends(seen.database, issue), f"nothing is known of an issue {issue}"
+        lambda model: issue_work.ends(model.database, issue), f"nothing is known of an issue {issue}"
     )
-    return await read_changes(pictures, ends, which, "this issue")
+    return await read_changes(pictures, ends, query, "this issue")

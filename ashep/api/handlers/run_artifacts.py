@@ -118,7 +118,7 @@ async def diff(pictures: QueryHandlers, run: str, which: WhichLines) -> Changes:
     return await read_changes(pictures, ends, which, "this run")
 
 
-async def read_changes(pictures: QueryHandlers, ends: tuple[str, str] | str, which: WhichLines, source: str) -> Changes:
+async def read_changes(pictures: QueryHandlers, ends: tuple[str, str] | str, query: WhichLines, source: str) -> Changes:
     """Read what lies between two commits; `ends` is a sentence where there are none. `source`: whose they are."""
     if isinstance(ends, str):
         return Changes(why=ends)
@@ -128,7 +128,7 @@ async def read_changes(pictures: QueryHandlers, ends: tuple[str, str] | str, whi
             async with pictures.beside:
                 if gone := [end[:12] for end in ends if await git.find(end) is None]:
                     return Changes(why=f"Git does not have the commits of {source} any more: {', '.join(gone)}.")
-                return await (_files(git, *ends) if which.path is None else _lines(git, *ends, which.path, which))
+                return await (_files(git, *ends) if query.path is None else _lines(git, *ends, query.path, query))
     except TimeoutError:
         return Changes(why=f"Git did not answer in {TO_GIT:.0f} s.")
     except AshepError as error:

@@ -59,10 +59,10 @@ class IssueStory(json_types.PicturedJson):
     usage: json_types.UsedJson
 
 
-class IssueWords(Answer):
+class IssueTexts(Answer):
     """What an issue asks for, in the words of the tracker."""
 
-    why: str | None
+    error: str | None
     """Why they cannot be read."""
     description: str = ""
     acceptance: str = ""
@@ -73,8 +73,8 @@ class IssueWords(Answer):
 class IssueWork(json_types.PicturedJson):
     """What was asked of agents, and what they say they did."""
 
-    asked: IssueWords
-    summaries: list[json_types.SummaryJson]
+    words: IssueTexts
+    summaries: list[json_types.RunReportJson]
     """Of the last runs, the newest first."""
 
 
