@@ -2,7 +2,10 @@
 
 import re
 import shutil
+import signal
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -12,12 +15,15 @@ from anyio import to_thread
 from ashep.adapters.system import programs
 from ashep.extras.demo.project import run_of
 from ashep.extras.demo.scripted_model import (
+    MODELS_FILE,
     Call,
     ModelRequest,
     ModelServer,
     Reply,
     claude_environment,
+    opencode_config,
     outcome_text,
+    settle,
     verdict_asked,
 )
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge
@@ -50,18 +56,23 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
+AGENTS = {"claude", "opencode"}
+
+
 @pytest.fixture
-def environ(tmp_path: Path, project: Path) -> dict[str, str]:
-    """An empty home, and a PATH on which OpenCode is not."""
+def environ(tmp_path: Path, project: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    """An empty home, and a PATH on which one agent is: Claude Code, unless the test says another."""
+    agent: str = getattr(request, "param", "claude")
     home, bin_ = tmp_path / "home", tmp_path / "bin"
     home.mkdir()
     bin_.mkdir()
-    for name in ("claude", "bd", "bwrap"):
+    for name in (agent, "bd", "bwrap"):
         if (program := programs.find(name)) is not None:
             (bin_ / name).symlink_to(program)
     path = f"{bin_}:{Path(sys.executable).parent}:/usr/bin:/bin"
-    if (opencode := shutil.which("opencode", path=path)) is not None:
-        pytest.skip(f"{opencode} is on PATH")
+    for name in AGENTS - {agent}:
+        if (other := shutil.which(name, path=path)) is not None:
+            pytest.skip(f"{other} is on PATH")
     env = {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
     git = {
         "GIT_AUTHOR_NAME": "pat",
@@ -78,31 +89,38 @@ async def run(*argv: str, cwd: Path, env: dict[str, str]) -> str:
 
 
 async def begin(project: Path, environ: dict[str, str], model: ModelServer) -> None:
-    """A repository with a commit, and a login of Claude Code."""
-    environ |= claude_environment(model.url, Path(environ["HOME"]))
+    """A repository with a commit, and an agent with a login that asks the model."""
+    home = Path(environ["HOME"])
+    if shutil.which("claude", path=environ["PATH"]):
+        environ |= claude_environment(model.url, home)
+    else:
+        await to_thread.run_sync(settle, home / ".config" / "opencode", opencode_config(model.url))
+        environ |= {"OPENCODE_MODELS_PATH": str(home / ".config" / "opencode" / MODELS_FILE)}
     for words in (["init", "-qb", "main"], ["config", "user.name", "pat"], ["config", "user.email", "p@x"]):
         await run("git", *words, cwd=project, env=environ)
     await run("git", "add", ".", cwd=project, env=environ)
     await run("git", "commit", "-qm", "first", cwd=project, env=environ)
 
 
-async def landed(project: Path, environ: dict[str, str]) -> None:
+async def landed(project: Path, environ: dict[str, str], branch: str = "main") -> None:
     """The work is on the branch, git has nothing that it had not, and no daemon is left."""
-    assert "def mul" in await run("git", "show", "main:calc.py", cwd=project, env=environ)
+    assert "def mul" in await run("git", "show", f"{branch}:calc.py", cwd=project, env=environ)
     assert await run("git", "status", "--porcelain", cwd=project, env=environ) == "?? .agent-shepherd/\n"
     assert await run("git", "config", "--get", "--default", "", "core.hooksPath", cwd=project, env=environ) == "\n"
     assert "is not running" in await run(sys.executable, "-m", "ashep", "stop", cwd=project, env=environ)
 
 
 @pytest.mark.promise("L6")
+@pytest.mark.parametrize("environ", sorted(AGENTS), indirect=True)
 async def test_from_a_repository_to_a_landed_issue(project: Path, environ: dict[str, str]) -> None:
     async with ModelServer(works) as model:
         await begin(project, environ, model)
-        await to_thread.run_sync(_with_bd, project, environ)
+        (agent,) = (name for name in AGENTS if shutil.which(name, path=environ["PATH"]))
+        await to_thread.run_sync(_with_bd, project, environ, agent)
         await landed(project, environ)
 
 
-def _with_bd(project: Path, environ: dict[str, str]) -> None:
+def _with_bd(project: Path, environ: dict[str, str], agent: str) -> None:
     terminal = Terminal([sys.executable, "-m", "ashep", "setup"], project, environ)
     terminal.says("pytest -q: ")
     terminal.says("or another command")
@@ -111,13 +129,13 @@ def _with_bd(project: Path, environ: dict[str, str]) -> None:
     terminal.types()
     terminal.says("What should be done first?", 120)
     terminal.types("Teach [/b]calc to multiply")
-    _follow(terminal)
+    _follow(terminal, agent)
     assert questions(terminal) == ["Which command checks work?", "What may a day cost?"]
 
 
-def _follow(terminal: Terminal) -> None:
+def _follow(terminal: Terminal, agent: str = "claude") -> None:
     """See the issue worked on, look at its diff, and have it merged."""
-    terminal.says("implement.1.1 claude-works, ", 120)
+    terminal.says(f"implement.1.1 {agent}-works, ", 120)
     terminal.says("Merge this?", 240)
     terminal.says("checks: passing: 1 of 1 checks passed")
     terminal.says("or say what to change")
@@ -129,7 +147,7 @@ def _follow(terminal: Terminal) -> None:
     terminal.says("`ashep work` works until Ctrl-C")
     assert terminal.ends() == 0
     assert "Traceback" not in terminal.text
-    assert "opencode" not in terminal.text.lower()
+    assert not any(name in terminal.text.lower() for name in AGENTS - {agent})
 
 
 OURS = "# see the wiki\nversion: 1\nnotify: {batch: 5m}\n"
@@ -188,3 +206,88 @@ def _with_github(project: Path, environ: dict[str, str]) -> None:
     _follow(terminal)
     assert len(questions(terminal)) == 4
     assert TOKEN not in terminal.text
+
+
+# --- by a pull request --------------------------------------------------------------------------------------------
+
+SSH = """#!/bin/sh
+for command; do :; done
+cd "$(dirname "$0")/../remotes" && exec sh -c "$command"
+"""
+"""Runs what git asks the other machine to run, in a folder of remotes of this one."""
+
+
+class Pushed(dict[str, str]):
+    """The commits of branches of a repository on disk, as the played GitHub asks for them."""
+
+    def __init__(self, repository: Path) -> None:
+        super().__init__()
+        self.repository = repository
+
+    def get(self, branch: str, default: str = "") -> str:  # pyright: ignore[reportIncompatibleMethodOverride] - of texts
+        file = self.repository / "refs" / "heads" / branch
+        return file.read_text().strip() if file.exists() else default
+
+
+@pytest.fixture
+def bare(tmp_path: Path, environ: dict[str, str]) -> Path:
+    """Where `origin` will be: a folder that git reaches by `ssh`."""
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.write_text(SSH)
+    ssh.chmod(0o755)
+    return tmp_path / "remotes" / f"{REPOSITORY}.git"
+
+
+async def test_from_an_issue_of_github_to_a_merged_pull_request(
+    project: Path, environ: dict[str, str], bare: Path
+) -> None:
+    """Two commands: what is merged while none runs is seen by the second."""
+    async with ModelServer(works) as model:
+        await begin(project, environ, model)
+        await run("git", "clone", "-q", "--bare", ".", str(bare), cwd=project, env=environ)
+        await run("git", "remote", "add", "origin", f"git@github.com:{REPOSITORY}.git", cwd=project, env=environ)
+        await run("git", "fetch", "-q", "origin", cwd=project, env=environ)
+        with FakeForge().listening() as forge:
+            forge.heads = Pushed(bare)
+            issue = forge.issues.opens("Teach calc to multiply", labels=("ashep",))
+            environ |= {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": f"{forge.url}/github"}
+            await to_thread.run_sync(_by_request, project, environ)
+            (pull,) = forge.pulls
+            assert "\nCloses #12\n" in pull.body
+            assert issue.state == "open"
+            await run("git", "update-ref", "refs/heads/main", pull.head, cwd=bare, env=environ)
+            pull.state, pull.by = "merged", "olga"
+            forge.issues.ends(issue, "olga")  # as GitHub does, for the words of the request
+            await to_thread.run_sync(_work, project, environ, lambda: len(forge.issues.ours(issue)) > 1)
+            assert [text.split("\n")[0] for text in forge.issues.ours(issue)] == [
+                f"**Agent Shepherd**: done: landed on `main` as {'c' * 12}.",
+                f"Done: landed on `main` as {'c' * 12}.",
+            ]
+        await landed(project, environ, "origin/main")
+
+
+def _by_request(project: Path, environ: dict[str, str]) -> None:
+    terminal = Terminal([sys.executable, "-m", "ashep", "setup"], project, environ)
+    for words in ("Where do issues come from?", "Which command checks work?", "How does work land?", "a day cost?"):
+        terminal.says(words)
+        terminal.says("]: ")
+        terminal.types()
+    terminal.says("Work on #12 now (Teach calc to multiply)?", 120)
+    terminal.says("]: ")
+    terminal.types()
+    pull = f"https://forge.example/{REPOSITORY}/pull/7"
+    terminal.says(f"calc-gh-12 waits for you: its pull request waits to be merged: {pull}", 240)
+    terminal.says("`ashep work` works until Ctrl-C")
+    assert terminal.ends() == 0
+    assert len(questions(terminal)) == 4
+    assert TOKEN not in terminal.text
+
+
+def _work(project: Path, environ: dict[str, str], is_told: Callable[[], bool]) -> None:
+    terminal = Terminal([sys.executable, "-m", "ashep", "work"], project, environ)
+    terminal.says("calc-gh-12 closed by shepherd: olga merged ", 120)
+    end = time.monotonic() + 60
+    while not is_told() and time.monotonic() < end:
+        time.sleep(0.05)
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.ends() == 0
