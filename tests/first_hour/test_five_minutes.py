@@ -1,6 +1,5 @@
 """The first hour at a terminal: an empty home, Claude Code, bd and git; one command, and the first issue has landed."""
 
-import re
 import shutil
 import signal
 import sys
@@ -13,37 +12,21 @@ import pytest
 from anyio import to_thread
 
 from ashep.adapters.system import programs
-from ashep.extras.demo.project import run_of
 from ashep.extras.demo.scripted_model import (
     MODELS_FILE,
-    Call,
-    ModelRequest,
     ModelServer,
-    Reply,
     claude_environment,
     opencode_config,
-    outcome_text,
     settle,
-    verdict_asked,
 )
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge
+from tests.first_hour.first_issue import AGENTS, land_issue_of_bd, land_issue_of_github, list_questions, works
 from tests.first_hour.terminal import Terminal
 
 pytestmark = pytest.mark.real
 
+SETUP = (sys.executable, "-m", "ashep", "setup")
 TEST = "import calc\n\n\ndef test_adds():\n    assert calc.add(1, 2) == 3\n"
-
-
-def works(ask: ModelRequest) -> Reply:
-    """Whoever implements writes a function, and whoever judges approves."""
-    if run_of(ask.prompt) is None:
-        return Reply(outcome_text())
-    if (verdict := verdict_asked(ask.prompt)) is not None:
-        return Reply(outcome_text(verdict))
-    if not ask.results:
-        command = "printf 'def mul(a, b):\\n    return a * b\\n' >>calc.py"
-        return Reply(calls=(Call("bash", {"command": command, "description": "write"}),))
-    return Reply(outcome_text(summary="it multiplies"))
 
 
 @pytest.fixture
@@ -54,9 +37,6 @@ def project(tmp_path: Path) -> Path:
     (project / "test_calc.py").write_text(TEST)
     (project / "pyproject.toml").write_text('[project]\nname = "calc"\nversion = "1"\n[tool.pytest.ini_options]\n')
     return project
-
-
-AGENTS = {"claude", "opencode"}
 
 
 @pytest.fixture
@@ -116,38 +96,10 @@ async def test_from_a_repository_to_a_landed_issue(project: Path, environ: dict[
     async with ModelServer(works) as model:
         await begin(project, environ, model)
         (agent,) = (name for name in AGENTS if shutil.which(name, path=environ["PATH"]))
-        await to_thread.run_sync(_with_bd, project, environ, agent)
+        terminal = await to_thread.run_sync(Terminal, SETUP, project, environ)
+        await to_thread.run_sync(land_issue_of_bd, terminal, agent)
+        assert list_questions(terminal) == ["Which command checks work?", "What may a day cost?"]
         await landed(project, environ)
-
-
-def _with_bd(project: Path, environ: dict[str, str], agent: str) -> None:
-    terminal = Terminal([sys.executable, "-m", "ashep", "setup"], project, environ)
-    terminal.says("pytest -q: ")
-    terminal.says("or another command")
-    terminal.types()
-    terminal.says("What may a day cost?")
-    terminal.types()
-    terminal.says("What should be done first?", 120)
-    terminal.types("Teach [/b]calc to multiply")
-    _follow(terminal, agent)
-    assert questions(terminal) == ["Which command checks work?", "What may a day cost?"]
-
-
-def _follow(terminal: Terminal, agent: str = "claude") -> None:
-    """See the issue worked on, look at its diff, and have it merged."""
-    terminal.says(f"implement.1.1 {agent}-works, ", 120)
-    terminal.says("Merge this?", 240)
-    terminal.says("checks: passing: 1 of 1 checks passed")
-    terminal.says("or say what to change")
-    terminal.types("d")
-    terminal.says("+def mul(a, b):")
-    terminal.says("or say what to change")
-    terminal.types("y")
-    terminal.says("is done: landed on main as", 120)
-    terminal.says("`ashep work` works until Ctrl-C")
-    assert terminal.ends() == 0
-    assert "Traceback" not in terminal.text
-    assert not any(name in terminal.text.lower() for name in AGENTS - {agent})
 
 
 OURS = "# see the wiki\nversion: 1\nnotify: {batch: 5m}\n"
@@ -163,18 +115,13 @@ async def test_yes_asks_nothing_and_a_second_call_changes_nothing(project: Path,
     config = anyio.Path(tree, ".agent-shepherd", "config.yaml")
     await config.parent.mkdir()
     await config.write_text(OURS)
-    setup = (sys.executable, "-m", "ashep", "setup", "--yes")
-    first = await run(*setup, cwd=tree, env=environ)
+    first = await run(*SETUP, "--yes", cwd=tree, env=environ)
     assert ".agent-shepherd/config.yaml stays as you changed it by hand" in first
     texts = {path.name: await path.read_text() async for path in config.parent.glob("*.yaml")}
     assert (len(texts), texts["config.yaml"]) == (3, OURS)
-    second = await run(*setup, cwd=tree, env=environ)
+    second = await run(*SETUP, "--yes", cwd=tree, env=environ)
     assert "the files say all of that already" in second
     assert {path.name: await path.read_text() async for path in config.parent.glob("*.yaml")} == texts
-
-
-def questions(terminal: Terminal) -> list[str]:
-    return re.findall(r"^\d\. (.*)$", terminal.text, re.MULTILINE)
 
 
 async def test_from_an_issue_of_github_to_a_landed_one(project: Path, environ: dict[str, str]) -> None:
@@ -184,28 +131,12 @@ async def test_from_an_issue_of_github_to_a_landed_one(project: Path, environ: d
         with FakeForge().listening() as forge:
             issue = forge.issues.opens("Teach calc to multiply", labels=("ashep",))
             environ |= {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": f"{forge.url}/github"}
-            await to_thread.run_sync(_with_github, project, environ)
+            terminal = await to_thread.run_sync(Terminal, SETUP, project, environ)
+            await to_thread.run_sync(land_issue_of_github, terminal)
+            assert len(list_questions(terminal)) == 4
+            assert TOKEN not in terminal.text
             assert any("landed" in text for text in forge.issues.ours(issue)), forge.issues.ours(issue)
         await landed(project, environ)
-
-
-def _with_github(project: Path, environ: dict[str, str]) -> None:
-    terminal = Terminal([sys.executable, "-m", "ashep", "setup"], project, environ)
-    terminal.says(f"issues of {REPOSITORY} on GitHub with the label `ashep`")
-    terminal.says("number [1]")
-    terminal.types()
-    terminal.says("or another command")
-    terminal.types()
-    terminal.says("How does work land?")
-    terminal.says("number [2]")
-    terminal.types("1")
-    terminal.says("What may a day cost?")
-    terminal.types()
-    terminal.says("1 issue carries the label. Work on #12 now (Teach calc to multiply)?", 120)
-    terminal.types("y")
-    _follow(terminal)
-    assert len(questions(terminal)) == 4
-    assert TOKEN not in terminal.text
 
 
 # --- by a pull request --------------------------------------------------------------------------------------------
@@ -267,7 +198,7 @@ async def test_from_an_issue_of_github_to_a_merged_pull_request(
 
 
 def _by_request(project: Path, environ: dict[str, str]) -> None:
-    terminal = Terminal([sys.executable, "-m", "ashep", "setup"], project, environ)
+    terminal = Terminal(SETUP, project, environ)
     for words in ("Where do issues come from?", "Which command checks work?", "How does work land?", "a day cost?"):
         terminal.says(words)
         terminal.says("]: ")
@@ -279,7 +210,7 @@ def _by_request(project: Path, environ: dict[str, str]) -> None:
     terminal.says(f"calc-gh-12 waits for you: its pull request waits to be merged: {pull}", 240)
     terminal.says("`ashep work` works until Ctrl-C")
     assert terminal.ends() == 0
-    assert len(questions(terminal)) == 4
+    assert len(list_questions(terminal)) == 4
     assert TOKEN not in terminal.text
 
 
