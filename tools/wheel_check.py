@@ -19,14 +19,10 @@ import time
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
 
 from ashep.adapters.system import programs
-from ashep.extras.demo.scripted_model import ModelServer, claude_environment
 from requirements.setup import ROOT, VENV, uv_environment
-from tests.fake_forge import REPOSITORY, TOKEN, FakeForge
-from tests.first_hour.first_issue import land_issue_of_github, list_questions, works
-from tests.first_hour.terminal import Terminal
+from tests.first_hour.first_issue import CALC, list_questions, play_issue_of_github
 from tools.release import installing
 
 _HIDDEN = {"node", "npm", "npx", "go", "gofmt", "gcc", "cc", "bd", "opencode", "claude", "ashep", "make"}
@@ -104,23 +100,6 @@ def _ask(address: str, path: str) -> str:
     return answer.read().decode()
 
 
-_CALC = {
-    "calc.py": "def add(a, b):\n    return a + b\n",
-    "test_calc.py": (
-        "import unittest\n\nimport calc\n\n\nclass Adds(unittest.TestCase):\n"
-        "    def test_adds(self):\n        self.assertEqual(calc.add(1, 2), 3)\n"
-    ),
-}
-_BEGIN = (
-    "git init -q -b main",
-    "git config user.name pat",
-    "git config user.email pat@localhost",
-    f"git remote add origin https://github.com/{REPOSITORY}.git",
-    "git add .",
-    "git commit -q -m first",
-)
-
-
 def first_issue_lands(machine: Machine, *, has_bd: bool) -> str:
     """Plays the first issue with what is installed, and returns how it went, or what is not there."""
     for name in ("claude", "bwrap") if has_bd else ("claude", "bd", "bwrap"):
@@ -131,25 +110,13 @@ def first_issue_lands(machine: Machine, *, has_bd: bool) -> str:
             (machine.bin / name).symlink_to(program)
     calc = machine.home / "calc"
     calc.mkdir()
-    for name, text in _CALC.items():
+    for name, text in CALC.items():
         (calc / name).write_text(text)
-    for line in _BEGIN:
-        machine.run(line, calc)
-    began, questions = time.monotonic(), anyio.run(_play_first_issue, machine, calc)
+    began = time.monotonic()
+    terminal = anyio.run(play_issue_of_github, ["ashep", "setup"], calc, machine.environment)
     assert "def mul" in machine.run("git show main:calc.py", calc)
+    questions = len(list_questions(terminal))
     return f"the first issue landed {time.monotonic() - began:.0f} s after `ashep setup` and its {questions} questions"
-
-
-async def _play_first_issue(machine: Machine, calc: Path) -> int:
-    async with ModelServer(works) as model:
-        with FakeForge().listening() as forge:
-            issue = forge.issues.opens("Teach calc to multiply", labels=("ashep",))
-            played = {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": f"{forge.url}/github"}
-            environment = machine.environment | claude_environment(model.url, machine.home) | played
-            terminal = Terminal(["ashep", "setup"], calc, environment)
-            await to_thread.run_sync(land_issue_of_github, terminal)
-            assert any("landed" in text for text in forge.issues.ours(issue)), "it is said there"
-    return len(list_questions(terminal))
 
 
 def main() -> None:

@@ -1,10 +1,29 @@
 """The first issue at a terminal: what a person types from `ashep setup` until it has landed, and the model's part."""
 
 import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
+import anyio
+from anyio import to_thread
+
+from ashep.adapters.system import programs
 from ashep.extras.demo.project import run_of
-from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text, verdict_asked
-from tests.fake_forge import REPOSITORY
+from ashep.extras.demo.scripted_model import (
+    MODELS_FILE,
+    Call,
+    ModelRequest,
+    ModelServer,
+    Reply,
+    claude_environment,
+    opencode_config,
+    outcome_text,
+    settle,
+    verdict_asked,
+)
+from tests.fake_forge import REPOSITORY, TOKEN, FakeForge
 from tests.first_hour.terminal import Terminal
 
 AGENTS = {"claude", "opencode"}
@@ -20,6 +39,74 @@ def works(ask: ModelRequest) -> Reply:
         command = "printf 'def mul(a, b):\\n    return a * b\\n' >>calc.py"
         return Reply(calls=(Call("bash", {"command": command, "description": "write"}),))
     return Reply(outcome_text(summary="it multiplies"))
+
+
+# --- the machine --------------------------------------------------------------------------------------------------
+
+CALC = {
+    "calc.py": "def add(a, b):\n    return a + b\n",
+    "test_calc.py": (
+        "import unittest\n\nimport calc\n\n\nclass Adds(unittest.TestCase):\n"
+        "    def test_adds(self):\n        self.assertEqual(calc.add(1, 2), 3)\n"
+    ),
+}
+"""A project that needs nothing but Python."""
+
+
+def make_environment(folder: Path, agent: str) -> dict[str, str]:
+    """Make an empty home, and a PATH on which this agent is, bd, and this ashep."""
+    home, bin_ = folder / "home", folder / "bin"
+    home.mkdir()
+    bin_.mkdir()
+    for name in (agent, "bd", "bwrap"):
+        if (program := programs.find(name)) is not None:
+            (bin_ / name).symlink_to(program)
+    path = f"{bin_}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    env = {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
+    git = {
+        "GIT_AUTHOR_NAME": "pat",
+        "GIT_AUTHOR_EMAIL": "p@x",
+        "GIT_COMMITTER_NAME": "pat",
+        "GIT_COMMITTER_EMAIL": "p@x",
+    }
+    return env | git
+
+
+async def run(*argv: str, cwd: Path, env: dict[str, str]) -> str:
+    """Run a program, and return what it printed."""
+    done = await anyio.run_process([*argv], cwd=cwd, env=env)
+    return done.stdout.decode()
+
+
+async def begin(project: Path, environ: dict[str, str], model: ModelServer) -> None:
+    """Make a repository with a commit, and a login with which the agent asks the model."""
+    home = Path(environ["HOME"])
+    if shutil.which("claude", path=environ["PATH"]):
+        environ |= claude_environment(model.url, home)
+    else:
+        await to_thread.run_sync(settle, home / ".config" / "opencode", opencode_config(model.url))
+        environ |= {"OPENCODE_MODELS_PATH": str(home / ".config" / "opencode" / MODELS_FILE)}
+    for words in (["init", "-qb", "main"], ["config", "user.name", "pat"], ["config", "user.email", "p@x"]):
+        await run("git", *words, cwd=project, env=environ)
+    await run("git", "add", ".", cwd=project, env=environ)
+    await run("git", "commit", "-qm", "first", cwd=project, env=environ)
+
+
+# --- the person ---------------------------------------------------------------------------------------------------
+
+
+async def play_issue_of_github(argv: Sequence[str], project: Path, environ: dict[str, str]) -> Terminal:
+    """Have an issue land that carries the label at a played GitHub; `argv` is `ashep setup`."""
+    async with ModelServer(works) as model:
+        await begin(project, environ, model)
+        await run("git", "remote", "add", "origin", f"https://github.com/{REPOSITORY}.git", cwd=project, env=environ)
+        with FakeForge().listening() as forge:
+            issue = forge.issues.opens("Teach calc to multiply", labels=("ashep",))
+            environ |= {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": f"{forge.url}/github"}
+            terminal = await to_thread.run_sync(Terminal, argv, project, environ)
+            await to_thread.run_sync(land_issue_of_github, terminal)
+            assert any("landed" in text for text in forge.issues.ours(issue)), forge.issues.ours(issue)
+    return terminal
 
 
 def land_issue_of_bd(terminal: Terminal, agent: str = "claude") -> None:

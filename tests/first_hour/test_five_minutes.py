@@ -11,16 +11,18 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from ashep.adapters.system import programs
-from ashep.extras.demo.scripted_model import (
-    MODELS_FILE,
-    ModelServer,
-    claude_environment,
-    opencode_config,
-    settle,
-)
+from ashep.extras.demo.scripted_model import ModelServer
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge
-from tests.first_hour.first_issue import AGENTS, land_issue_of_bd, land_issue_of_github, list_questions, works
+from tests.first_hour.first_issue import (
+    AGENTS,
+    begin,
+    land_issue_of_bd,
+    list_questions,
+    make_environment,
+    play_issue_of_github,
+    run,
+    works,
+)
 from tests.first_hour.terminal import Terminal
 
 pytestmark = pytest.mark.real
@@ -43,43 +45,11 @@ def project(tmp_path: Path) -> Path:
 def environ(tmp_path: Path, project: Path, request: pytest.FixtureRequest) -> dict[str, str]:
     """An empty home, and a PATH on which one agent is: Claude Code, unless the test says another."""
     agent: str = getattr(request, "param", "claude")
-    home, bin_ = tmp_path / "home", tmp_path / "bin"
-    home.mkdir()
-    bin_.mkdir()
-    for name in (agent, "bd", "bwrap"):
-        if (program := programs.find(name)) is not None:
-            (bin_ / name).symlink_to(program)
-    path = f"{bin_}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    environ = make_environment(tmp_path, agent)
     for name in AGENTS - {agent}:
-        if (other := shutil.which(name, path=path)) is not None:
+        if (other := shutil.which(name, path=environ["PATH"])) is not None:
             pytest.skip(f"{other} is on PATH")
-    env = {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
-    git = {
-        "GIT_AUTHOR_NAME": "pat",
-        "GIT_AUTHOR_EMAIL": "p@x",
-        "GIT_COMMITTER_NAME": "pat",
-        "GIT_COMMITTER_EMAIL": "p@x",
-    }
-    return env | git
-
-
-async def run(*argv: str, cwd: Path, env: dict[str, str]) -> str:
-    done = await anyio.run_process([*argv], cwd=cwd, env=env)
-    return done.stdout.decode()
-
-
-async def begin(project: Path, environ: dict[str, str], model: ModelServer) -> None:
-    """A repository with a commit, and an agent with a login that asks the model."""
-    home = Path(environ["HOME"])
-    if shutil.which("claude", path=environ["PATH"]):
-        environ |= claude_environment(model.url, home)
-    else:
-        await to_thread.run_sync(settle, home / ".config" / "opencode", opencode_config(model.url))
-        environ |= {"OPENCODE_MODELS_PATH": str(home / ".config" / "opencode" / MODELS_FILE)}
-    for words in (["init", "-qb", "main"], ["config", "user.name", "pat"], ["config", "user.email", "p@x"]):
-        await run("git", *words, cwd=project, env=environ)
-    await run("git", "add", ".", cwd=project, env=environ)
-    await run("git", "commit", "-qm", "first", cwd=project, env=environ)
+    return environ
 
 
 async def landed(project: Path, environ: dict[str, str], branch: str = "main") -> None:
@@ -125,18 +95,10 @@ async def test_yes_asks_nothing_and_a_second_call_changes_nothing(project: Path,
 
 
 async def test_from_an_issue_of_github_to_a_landed_one(project: Path, environ: dict[str, str]) -> None:
-    async with ModelServer(works) as model:
-        await begin(project, environ, model)
-        await run("git", "remote", "add", "origin", f"https://github.com/{REPOSITORY}.git", cwd=project, env=environ)
-        with FakeForge().listening() as forge:
-            issue = forge.issues.opens("Teach calc to multiply", labels=("ashep",))
-            environ |= {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": f"{forge.url}/github"}
-            terminal = await to_thread.run_sync(Terminal, SETUP, project, environ)
-            await to_thread.run_sync(land_issue_of_github, terminal)
-            assert len(list_questions(terminal)) == 4
-            assert TOKEN not in terminal.text
-            assert any("landed" in text for text in forge.issues.ours(issue)), forge.issues.ours(issue)
-        await landed(project, environ)
+    terminal = await play_issue_of_github(SETUP, project, environ)
+    assert len(list_questions(terminal)) == 4
+    assert TOKEN not in terminal.text
+    await landed(project, environ)
 
 
 # --- by a pull request --------------------------------------------------------------------------------------------
