@@ -346,6 +346,9 @@ async def test_a_repository_that_was_renamed_or_hidden_takes_no_issue_away(site:
         site.trouble = only("/issues", status)
         with pytest.raises(ForgeRefused, match=message):
             await source.changed()
+    site.trouble = only("/labels/ashep", 301)
+    with pytest.raises(ForgeRefused, match="was renamed or transferred"):
+        await source.changed(everything=True)
     await source.aclose()
 
 
