@@ -191,6 +191,24 @@ async def test_an_agents_question_is_answered_there(folder: Path) -> None:
     assert [judged.by for judged in world.bodies(RequestJudged) if judged.answers] == ["ann (GitHub)"]
 
 
+@pytest.mark.parametrize(("strangers", "reads"), [("hide", False), ("read", True)])
+async def test_what_strangers_say_reaches_agents_only_where_that_is_wanted(
+    folder: Path, strangers: str, *, reads: bool
+) -> None:
+    config = CONFIG.replace("repository:", f"strangers: {strangers}, repository:")
+    world = World(folder, config=config, policies=policy(IMPLEMENT, MERGE))
+    world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+    world.source = source = MemorySource(world.clock.now)
+    number = source.opens("Teach it to add", labelled=False)
+    for login, text in (("eve", "Use tabs."), ("ann", "Use spaces.")):
+        source.says(number, login, text)
+    source.labels(number, "olga")
+    await world.live(lambda: asks(source, 1), patience=3600)
+    (prompt,) = [message.text for one in world.runner.sessions.values() for message in one.messages]
+    assert "ann at 2026-01-01" in prompt
+    assert ("Use tabs." in prompt, "Use spaces." in prompt) == (reads, True)
+
+
 async def test_a_pull_request_says_which_issue_it_closes(folder: Path) -> None:
     world = World(folder, config=CONFIG + PULLS, policies=policy(IMPLEMENT))
     world.workspaces = MemoryWorkspaces({"calc.py": "1"})
