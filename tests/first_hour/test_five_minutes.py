@@ -11,6 +11,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from ashep.config.starter.setup_files import is_as_written
 from ashep.extras.demo.scripted_model import ModelServer
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge
 from tests.first_hour.first_issue import (
@@ -53,10 +54,12 @@ def environ(tmp_path: Path, project: Path, request: pytest.FixtureRequest) -> di
 
 
 async def landed(project: Path, environ: dict[str, str], branch: str = "main") -> None:
-    """The work is on the branch, git has nothing that it had not, and no daemon is left."""
+    """The work is on the branch, git has nothing that it had not, nobody edited a file, and no daemon is left."""
     assert "def mul" in await run("git", "show", f"{branch}:calc.py", cwd=project, env=environ)
     assert await run("git", "status", "--porcelain", cwd=project, env=environ) == "?? .agent-shepherd/\n"
     assert await run("git", "config", "--get", "--default", "", "core.hooksPath", cwd=project, env=environ) == "\n"
+    texts = [await path.read_text() async for path in anyio.Path(project, ".agent-shepherd").glob("*.yaml")]
+    assert [is_as_written(text) for text in texts] == [True] * 3
     assert "is not running" in await run(sys.executable, "-m", "ashep", "stop", cwd=project, env=environ)
 
 
