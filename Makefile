@@ -65,7 +65,7 @@ bd-wheel: venv ## pack bd for this platform into dist/ (52 MB; the first time bd
 	@rm -f dist/ashep_bd-*.whl
 	@cd requirements/beads && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist
 
-wheel-check: wheel ## install what is in dist/ where there is no Node, no Go and no checkout, and try it there
+wheel-check: wheel ## install what is in dist/ where there is no Node, no Go and no checkout; try it there, up to a first issue that lands
 	@$(BIN)/python -m tools.wheel_check
 
 release: page ## version, changelog, wheels, checksums, commit and tag; nothing is uploaded (VERSION=0.2.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench import (
     commands,
+    first_hour,
     foreman,
     idle,
     issues,
@@ -30,7 +31,8 @@ from bench.place import say, tools
 
 NAMES = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds", "page", "tabs", "playback", "foreman", "suite",
+    "sandboxes", "kinds", "page", "tabs", "playback", "foreman", "first_hour",
+    "suite",
 )  # fmt: skip
 
 
@@ -88,6 +90,7 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         "foreman": lambda: foreman.measure(
             entries=1000 if quick else 10_000, starts=2 if quick else 9, prompts=20 if quick else 300
         ),
+        "first_hour": first_hour.measure,
         "verifier": lambda: verifier.measure(rounds=3 if quick else 15),
         "trees": lambda: trees.measure(files=2000, pairs=5 if quick else 15, trees=20 if quick else 200),
         "suite": suite.measure,

@@ -116,11 +116,14 @@ class FakeForge:
 
     # --- the server ---
 
+    def make_app(self) -> Starlette:
+        """Make what answers requests, for a client in this process as well."""
+        return Starlette(routes=[*self.issues.routes(self), *_github(self), *_gitlab(self), *_gitea(self)])
+
     @contextmanager
     def listening(self) -> Generator["FakeForge"]:
-        routes = [*self.issues.routes(self), *_github(self), *_gitlab(self), *_gitea(self)]
         config = uvicorn.Config(
-            Starlette(routes=routes), port=0, log_level="critical", lifespan="off", ws="none", date_header=False
+            self.make_app(), port=0, log_level="critical", lifespan="off", ws="none", date_header=False
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)

@@ -13,6 +13,7 @@ from starlette.routing import Route
 BEGIN = datetime.fromisoformat("2033-11-06T08:00:00+00:00")
 DATE = "Sun, 06 Nov 2033 08:00:00 GMT"
 QUERIED = ["title body lastEditedAt", "RENAMED_TITLE_EVENT", "createdAt"]
+PULL = ("url", "html_url", "diff_url", "patch_url")
 OURS = "shepherd"
 """The account of the token."""
 
@@ -34,6 +35,8 @@ class FakeIssue:
     locked: bool = False
     status: int = 200
     """What is answered: 301 where it was transferred, 404 or 410 where it was deleted."""
+    is_pull: bool = False
+    """Whether it is a pull request, which GitHub lists among issues."""
 
 
 class FakeIssues:
@@ -124,7 +127,7 @@ class FakeIssues:
             "comments": len(issue.comments),
             "created_at": "2033-11-06T07:00:00Z",
             "updated_at": issue.updated,
-        }
+        } | ({"pull_request": dict.fromkeys(PULL, "https://forge.example/p")} if issue.is_pull else {})
 
     def routes(self, forge: Any) -> Iterator[Route]:
         place = f"/github/repos/{self.repository}"

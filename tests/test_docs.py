@@ -91,7 +91,7 @@ def known_tests(path: Path) -> set[str]:
     return known
 
 
-@pytest.mark.parametrize("page", RECORDS, ids=name_of)
+@pytest.mark.parametrize("page", [*RECORDS, DOCS / "github-events.md"], ids=name_of)
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
     named = set(ID.findall(page.read_text()))
     assert named

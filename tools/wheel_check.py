@@ -1,7 +1,9 @@
 """`python -m tools.wheel_check`: installs the wheels of dist/ as README.md says, in an empty home, and tries them.
 
 On PATH is what this machine has, but Node, Go, a C compiler, the tools and ashep itself. Nothing may be built: what
-lacks a wheel is an error. Without ashep-bd in dist/ (`make bd-wheel`) what needs bd is left out, as the last line says.
+lacks a wheel is an error. Without ashep-bd in dist/ (`make bd-wheel`) bd is the one of this machine, and what is tried
+of the wheel's is left out, as the last line says. In the end Claude Code joins bd on PATH, a person types `ashep setup`
+in a repository, one of whose issues at a played GitHub carries the label, and it must land.
 """
 
 import glob
@@ -16,7 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import anyio
+
+from ashep.adapters.system import programs
 from requirements.setup import ROOT, VENV, uv_environment
+from tests.first_hour.first_issue import CALC, list_questions, play_issue_of_github
 from tools.release import installing
 
 _HIDDEN = {"node", "npm", "npx", "go", "gofmt", "gcc", "cc", "bd", "opencode", "claude", "ashep", "make"}
@@ -94,6 +100,25 @@ def _ask(address: str, path: str) -> str:
     return answer.read().decode()
 
 
+def first_issue_lands(machine: Machine, *, has_bd: bool) -> str:
+    """Plays the first issue with what is installed, and returns how it went, or what is not there."""
+    for name in ("claude", "bwrap") if has_bd else ("claude", "bd", "bwrap"):
+        program = programs.find(name)
+        if program is None and name != "bwrap":
+            return f"left out: the first issue, for there is no {name} on this machine"
+        if program is not None and not (machine.bin / name).exists():
+            (machine.bin / name).symlink_to(program)
+    calc = machine.home / "calc"
+    calc.mkdir()
+    for name, text in CALC.items():
+        (calc / name).write_text(text)
+    began = time.monotonic()
+    terminal = anyio.run(play_issue_of_github, ["ashep", "setup"], calc, machine.environment)
+    assert "def mul" in machine.run("git show main:calc.py", calc)
+    questions = len(list_questions(terminal))
+    return f"the first issue landed {time.monotonic() - began:.0f} s after `ashep setup` and its {questions} questions"
+
+
 def main() -> None:
     """Installs and tries; the last line says what held."""
     began, has_bd = time.monotonic(), bool(glob.glob("dist/ashep_bd-*.whl", root_dir=ROOT))
@@ -121,8 +146,9 @@ def main() -> None:
             lines = {one["check"]: one for one in json.loads(found.stdout)["checks"]}
             assert (lines["bd"]["level"], lines["database"]["level"]) == ("ok", "ok")
             assert not any("make setup" in one["remedy"] for one in lines.values()), "there is no checkout here"
-    rest = "bd comes by its wheel" if has_bd else "left out: bd, for dist/ holds no ashep-bd"
-    print(f"{time.monotonic() - began:.0f} s: installed, demonstration, page; {rest}")
+        landed = first_issue_lands(machine, has_bd=has_bd)
+    rest = "bd comes by its wheel" if has_bd else "left out: the wheel of bd, for dist/ holds no ashep-bd"
+    print(f"{time.monotonic() - began:.0f} s: installed, demonstration, page; {landed}; {rest}")
 
 
 if __name__ == "__main__":

@@ -270,6 +270,29 @@ async def test_a_label_that_was_taken_off_within_the_second_is_a_change(site: Fa
     await source.aclose()
 
 
+async def test_a_pull_request_with_the_label_is_no_issue(site: FakeForge) -> None:
+    source = await made(site)
+    pull = site.issues.opens("t", labels=("ashep",))
+    pull.is_pull = True
+    assert await source.changed() == ()
+    assert (await source.issue(pull.number)).state == "gone"
+    await source.aclose()
+
+
+async def test_another_label_neither_counts_nor_hides_who_set_ours(site: FakeForge) -> None:
+    source = await made(site)
+    first, other = site.issues.opens("t", labels=("ashep",)), site.issues.opens("t", "eve", labels=("bug",))
+    await settled(source)
+    for off in (False, True):
+        site.issues.labels(first, "bug", "eve", off=off)
+        history = await source.history(first.number)
+        assert history.label is not None
+        assert history.label.login == "olga"
+    assert (await source.history(other.number)).label is None
+    assert [item.labelled for item in await source.changed() or () if item.number == first.number] == [True]
+    await source.aclose()
+
+
 async def test_a_page_of_the_longest_texts_fits_into_an_answer(
     site: FakeForge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,6 +369,9 @@ async def test_a_repository_that_was_renamed_or_hidden_takes_no_issue_away(site:
         site.trouble = only("/issues", status)
         with pytest.raises(ForgeRefused, match=message):
             await source.changed()
+    site.trouble = only("/labels/ashep", 301)
+    with pytest.raises(ForgeRefused, match="was renamed or transferred"):
+        await source.changed(everything=True)
     await source.aclose()
 
 

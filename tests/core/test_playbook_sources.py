@@ -507,6 +507,7 @@ def test_other_words_that_are_approved_before_the_old_are_pushed_are_worked_on()
     shown(book, text="blob2", edited=T0 + timedelta(minutes=9000))
     book.answered()
     assert book.made.tracker[ISSUE].status == "closed"
+    assert "the new one was not approved: set the label again" in there(book)["state"]
     shown(book, label=voice(id="event/9", minutes=9001))
     book.answered()
     assert book.made.tracker[ISSUE].status == "open"

@@ -22,6 +22,8 @@ class Terminal:
         )  # fmt: skip
         os.close(theirs)
         self._raw, self._read = b"", 0
+        self.lines = 0
+        """How many a person has typed."""
         self._thread = threading.Thread(target=self._collect, daemon=True)
         self._thread.start()
 
@@ -49,6 +51,7 @@ class Terminal:
 
     def types(self, line: str = "") -> None:
         """Type a line."""
+        self.lines += 1
         os.write(self._ours, f"{line}\n".encode())
 
     def ends(self, seconds: float = 60.0) -> int:

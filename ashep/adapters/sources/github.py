@@ -91,10 +91,12 @@ class GitHubIssues:
         except ForgeRefused as refused:
             if refused.status != 301 or not path.endswith("/issues"):
                 raise
-            reason = f"{self.name} was renamed or transferred"
-            remedy = "name it as it is called now, by `sources.github.repository` or the git remote"
-            raise ForgeRefused(f"{reason}: {remedy}", status=301) from refused
+            raise self._make_renamed() from refused
         return (None if part is None else entries(part)), answer
+
+    def _make_renamed(self) -> ForgeRefused:
+        remedy = "name it as it is called now, by `sources.github.repository` or the git remote"
+        return ForgeRefused(f"{self.name} was renamed or transferred: {remedy}", status=301)
 
     def confirm(self) -> None:
         self._since, self._etag = self._next or self._since, self._known_etag
@@ -103,6 +105,8 @@ class GitHubIssues:
         try:
             await self._api.get(f"{self._place}/labels/{quote(self._label, safe='')}")
         except ForgeRefused as refused:
+            if refused.status == 301:
+                raise self._make_renamed() from refused
             if refused.status != 404:
                 raise
             reason = f"{self.name} has no label {self._label}, or cannot be seen with this token"

@@ -206,12 +206,13 @@ def _begin(project: Path, bd: Path, *, is_labelled: bool) -> None:
 
 
 def _say_end(issue: str, standing: json_types.IssueJson | None) -> None:
-    way = evidence.landing(standing["landing"]) if standing is not None else ""
+    reason = standing["reason"] if standing is not None else "nothing was done about it"
     if standing is not None and standing["state"] == "closed":
-        output.say_painted((f"{issue} is done:", "green"), (way or standing["reason"], None))
+        output.say_painted((f"{issue} is done:", "green"), (evidence.landing(standing["landing"]) or reason, None))
+    elif standing is not None and standing["code"] == "pull_request":
+        output.say(f"{issue} waits for you: {reason}. Once it is, `ashep work` closes the issue here")
     else:
-        reason = standing["reason"] if standing is not None else "nothing was done about it"
-        output.say(f"{issue} is not done yet: {way or reason}. `ashep why {issue}` tells its story")
+        output.say(f"{issue} is not done yet: {reason}. `ashep why {issue}` tells its story")
 
 
 def _choose_issue(project: Path, bd: Path, *, is_labelled: bool) -> str | None:

@@ -59,9 +59,8 @@ def commit_read(world: World, issue: str, commit: str) -> list[Fact]:
 
 
 def availability_read(world: World, source: str, reason: str) -> list[Fact]:
-    """Tell that a source does not answer any more, or answers again."""
-    record = world.trouble.get(source, "")
-    return [facts.SourceStood(source, reason)] if bool(record) != bool(reason) else []
+    """Tell that a source does not answer any more, why it does not now, or that it answers again."""
+    return [facts.SourceStood(source, reason)] if world.trouble.get(source, "") != reason else []
 
 
 def due(world: World, source: str) -> list[Fact]:

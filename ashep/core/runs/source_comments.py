@@ -106,9 +106,11 @@ def takes_thumb(flow: Flow) -> bool:
 
 def _state(record: SourceIssue, flow: Flow | None, full: bool) -> str:
     head = f"**Agent Shepherd**: {_progress(record, flow)}."
-    late = "\n\nIts text was changed since; work goes on with the text that was approved."
+    late = "Its text was changed since; work goes on with the text that was approved."
+    if flow is not None and flow.stage == "closed":
+        late = "Its text was changed since, and the new one was not approved: set the label again, and it is worked on."
     changed = record.admitted not in ("", record.view.text) and record.view.state == "open"
-    head += late if changed else ""
+    head += f"\n\n{late}" if changed else ""
     if not full or flow is None:
         return head
     lines = [f"- phase {flow.phase}" if flow.phase and flow.stage in ("work", "person") else ""]
