@@ -680,9 +680,12 @@ def test_a_dry_run_says_what_would_start_and_writes_nothing(beads: Beads, tmp_pa
     assert (start["issue"], start["agent"], start["phase"]) == (first, "builder", "implement")
     assert "A first issue" in start["prompt"]
     assert [(held["issue"], held["code"]) for held in seen.json["held"]] == [(second, "work_tree")]
+    assert [start["title"], seen.json["held"][0]["title"]] == ["A first issue", "A second issue"]
     told = ashep("work", "--dry-run", cwd=world.project, env=env).out
-    assert f"{first}: implement would start with builder" in told
-    assert re.search(rf"^{second} +work_tree +{first} holds the work tree$", told, re.MULTILINE)
+    assert f"{first} (A first issue): implement would start with builder" in told
+    assert "Run: " not in told, "prompts are long"
+    assert f"    Run: {first}/implement.1.1" in ashep("work", "--dry-run", "--prompt", cwd=world.project, env=env).out
+    assert re.search(rf"^{second} +A second issue +work_tree +{first} holds the work tree$", told, re.MULTILINE)
     assert world.bd("ann", "list", "--json") == before
     assert not (world.project / ".agent-shepherd" / "state").exists()
 

@@ -1,8 +1,9 @@
 """Preview, `ashep work --dry-run`: one look at the world, one step of the core, and nothing written anywhere."""
 
 import os
+from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anyio import fail_after, to_thread
@@ -55,6 +56,8 @@ class DryRun:
     """Where issues that are begun now are worked on."""
     notes: tuple[str, ...] = ()
     """What a person should know before the night: a base that is behind, say."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Of the issues that are named above."""
 
 
 async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
@@ -96,6 +99,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         tuple((issue, flow.code or flow.stage, flow.why) for issue, flow in unclosed if issue not in prompts),
         mode(world),
         tuple(notes),
+        {issue: flow.issue.title for issue, flow in world.flows.items()},
     )
 
 

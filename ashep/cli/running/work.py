@@ -47,6 +47,7 @@ def work(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say who would start and who is held, and write nothing.")
     ] = False,
+    prompt: Annotated[bool, typer.Option("--prompt", help="With --dry-run: show each prompt, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
     """Work on ready issues until told to stop (SIGTERM, Ctrl-C)."""
@@ -59,13 +60,15 @@ def work(
 
     if as_json and not dry_run:
         raise UsageError("--json goes with --dry-run")
+    if prompt and not dry_run:
+        raise UsageError("--prompt goes with --dry-run")
     try:
         grace: Any = parse_duration(idle_grace)
     except ValueError as error:
         raise UsageError(f"--idle-grace {idle_grace}: {error}") from error
     options = daemon.WorkOptions(tuple(issues or ()), until_idle, grace, max_issues)
     if dry_run:
-        _print_dry_run(daemon.dry_run(project, options), as_json=as_json)
+        _print_dry_run(daemon.dry_run(project, options), prompt=prompt, as_json=as_json)
         return
     raise typer.Exit(daemon.work(project, options, progress))
 
@@ -75,21 +78,24 @@ def progress(line: str) -> None:
     output.progress(f"{current_time().astimezone():%H:%M:%S} {line}")
 
 
-def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
+def _print_dry_run(seen: "DryRun", *, prompt: bool, as_json: bool) -> None:
+    titles = seen.titles
     if as_json:
-        starting = [asdict(one) for one in seen.starting]
-        held = [{"issue": issue, "code": code, "why": why} for issue, code, why in seen.held]
+        starting = [asdict(start) | {"title": titles[start.issue]} for start in seen.starting]
+        held = [{"issue": issue, "code": code, "why": why, "title": titles[issue]} for issue, code, why in seen.held]
         output.data({"workspace": seen.workspace, "starting": starting, "held": held, "notes": seen.notes})
         return
-    for one in seen.starting:
-        output.say_painted((f"{one.issue}: {one.phase} would start with {one.agent}", "bold"))
-        output.say("\n".join(f"    {line}" for line in one.prompt.splitlines()))
+    for start in seen.starting:
+        title = output.one_line(titles[start.issue])
+        output.say_painted((f"{start.issue} ({title}): {start.phase} would start with {start.agent}", "bold"))
+        if prompt:
+            output.say_lines(f"    {line}" for line in start.prompt.splitlines())
     if not seen.starting:
         output.say("nothing would start")
     for note in seen.notes:
         output.note(note)
     output.say(WORKPLACE[seen.workspace])
-    output.table(("HELD", "CODE", "WHY"), seen.held)
+    output.table(("HELD", "TITLE", "CODE", "WHY"), [(held[0], titles[held[0]], *held[1:]) for held in seen.held])
 
 
 @app.command(epilog=example("ashep stop", "ashep stop --server"))
