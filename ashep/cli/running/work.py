@@ -70,7 +70,9 @@ def work(
     if dry_run:
         _print_dry_run(daemon.dry_run(project, options), prompt=prompt, as_json=as_json)
         return
-    raise typer.Exit(daemon.work(project, options, progress))
+    code = daemon.work(project, options, progress)
+    output.say_look()
+    raise typer.Exit(code)
 
 
 def progress(line: str) -> None:
@@ -186,6 +188,7 @@ def demo(
         raise UsageError("--stories goes without --agents: its roles are OpenCode's")
     piece, enter = STORIES if stories else CALC, show if ui else None
     say, simulation = output.progress, "github" if github else "tracker" if simulated else None
-    raise typer.Exit(
-        run(simulation=simulation, agents=agents, piece=piece, keep=keep, place=place, say=say, enter=enter)
-    )
+    code = run(simulation=simulation, agents=agents, piece=piece, keep=keep, place=place, say=say, enter=enter)
+    if not ui:  # its own project is mostly gone by now
+        output.say_look("ashep demo --ui")
+    raise typer.Exit(code)
