@@ -112,11 +112,19 @@ def _with_bd(project: Path, environ: dict[str, str]) -> None:
     terminal.says("What should be done first?", 120)
     terminal.types("Teach [/b]calc to multiply")
     _follow(terminal)
+    terminal.types("later")
+    terminal.says("is not done yet: asked: Merge this?", 120)
+    _end(terminal)
     assert questions(terminal) == ["Which command checks work?", "What may a day cost?"]
+    (issue,) = re.findall(r"^(\S+) is not done yet", terminal.text, re.MULTILINE)
+    terminal = Terminal([sys.executable, "-m", "ashep", "approve", issue, "--now"], project, environ)
+    terminal.says(f"{issue}: approved as pat. It goes on now", 120)
+    terminal.says(f"{issue} is done: landed on main as", 120)
+    assert terminal.ends() == 0
 
 
 def _follow(terminal: Terminal) -> None:
-    """See the issue worked on, look at its diff, and have it merged."""
+    """See the issue worked on, and look at its diff."""
     terminal.says("implement.1.1 claude-works, ", 120)
     terminal.says("Merge this?", 240)
     terminal.says("checks: passing: 1 of 1 checks passed")
@@ -124,8 +132,9 @@ def _follow(terminal: Terminal) -> None:
     terminal.types("d")
     terminal.says("+def mul(a, b):")
     terminal.says("or say what to change")
-    terminal.types("y")
-    terminal.says("is done: landed on main as", 120)
+
+
+def _end(terminal: Terminal) -> None:
     terminal.says("`ashep work` works until Ctrl-C")
     assert terminal.ends() == 0
     assert "Traceback" not in terminal.text
@@ -186,5 +195,8 @@ def _with_github(project: Path, environ: dict[str, str]) -> None:
     terminal.says("1 issue carries the label. Work on #12 now (Teach calc to multiply)?", 120)
     terminal.types("y")
     _follow(terminal)
+    terminal.types("y")
+    terminal.says("is done: landed on main as", 120)
+    _end(terminal)
     assert len(questions(terminal)) == 4
     assert TOKEN not in terminal.text
