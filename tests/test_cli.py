@@ -248,7 +248,15 @@ def test_a_bd_that_is_too_old_or_without_a_database_is_refused(project: Path, ba
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--idle-grace", "5"], ["--idle-grace", "soon"], ["--max-issues", "0"], ["--json"]]
+    "arguments",
+    [
+        ["--idle-grace", "5"],
+        ["--idle-grace", "soon"],
+        ["--max-issues", "0"],
+        ["--json"],
+        ["--prompt"],
+        ["--all", "t-1"],
+    ],
 )
 def test_wrong_options_of_work(project: Path, arguments: list[str]) -> None:
     done = ashep("work", *arguments, cwd=project)

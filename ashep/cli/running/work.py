@@ -4,7 +4,7 @@ import os
 import signal
 import time
 import webbrowser
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -28,7 +28,13 @@ _NOTE = 10.0
 
 
 @app.command(
-    epilog=example("ashep work", "ashep work t-1 t-2 --until-idle", "ashep work --dry-run", "ashep work --max-issues 5")
+    epilog=example(
+        "ashep work",
+        "ashep work t-1 t-2 --until-idle",
+        "ashep work --dry-run",
+        "ashep work --max-issues 5",
+        "ashep work --all",
+    )
 )
 def work(
     context: typer.Context,
@@ -44,18 +50,26 @@ def work(
     max_issues: Annotated[
         int | None, typer.Option("--max-issues", metavar="N", min=1, help="Take at most so many issues.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Work on all of a backlog that was there first, and not on ten issues of it.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say who would start and who is held, and write nothing.")
     ] = False,
     prompt: Annotated[bool, typer.Option("--prompt", help="With --dry-run: show each prompt, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
-    """Work on ready issues until told to stop (SIGTERM, Ctrl-C)."""
+    """Work on ready issues until told to stop (SIGTERM, Ctrl-C).
+
+    Where more than ten are ready before any was worked on, you are asked once how many it works on; without a terminal
+    it is ten.
+    """
     project = project_of(context)
     folder = configured(project)
     if not dry_run:
         refuse_held(folder / "state")  # before what takes seconds: imports, the configuration, and what it names
     from ashep import app as daemon
+    from ashep.cli.running.backlog import choose_backlog
     from ashep.core.policy.base_types import parse_duration
 
     if as_json and not dry_run:
@@ -66,7 +80,12 @@ def work(
         grace: Any = parse_duration(idle_grace)
     except ValueError as error:
         raise UsageError(f"--idle-grace {idle_grace}: {error}") from error
+    if everything and (issues or max_issues):
+        raise UsageError("--all goes without issues and --max-issues")
     options = daemon.WorkOptions(tuple(issues or ()), until_idle, grace, max_issues)
+    if not (issues or max_issues):
+        backlog = "all" if everything else "first" if dry_run else choose_backlog(project)
+        options = replace(options, backlog=backlog, until_idle=until_idle or backlog == "none")
     if dry_run:
         _print_dry_run(daemon.dry_run(project, options), prompt=prompt, as_json=as_json)
         return
