@@ -1,4 +1,4 @@
-"""Agent Shepherd: takes ready issues from Beads and walks each through a policy with coding agents on OpenCode.
+"""Agent Shepherd: takes ready issues from GitHub, Beads or stories and walks each through a policy with coding agents.
 
 Here stand the rooms (docs/architecture.md), what puts them together, and what all of them need. Never: a rule.
 """

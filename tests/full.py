@@ -17,8 +17,8 @@ import pytest
 
 T = TypeVar("T")
 
-TURNS = 5
-"""Each commit runs one in so many of the long tests that take turns."""
+TURNS = int(os.environ.get("ASHEP_TESTS_TURNS", "7"))
+"""Each commit runs one in so many of the long tests that take turns; with 1 it runs them all."""
 
 IN_FULL = "ASHEP_TESTS_IN_FULL"
 """The environment variable that says that there is time."""
@@ -39,9 +39,9 @@ def half(items: Iterable[T]) -> list[T]:
     return list(items) if in_full() else list(items)[turn(commit(), 2) :: 2]
 
 
-def turn(text: str, turns: int = TURNS) -> int:
-    """The turn of a commit or a test, below `turns`."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % turns
+def turn(text: str, turns: int | None = None) -> int:
+    """The turn of a commit or a test, below `turns`; None: as many as the long tests have."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % (turns or TURNS)
 
 
 @cache

@@ -201,7 +201,7 @@ def test_what_was_pruned_is_told_and_what_is_not_yet_made(tmp_path: Path) -> Non
     whole = back(state, end)
     assert back(state, first)["counts"] is not None
     made.journal = Journal.open(state, given.T0, Sizes(file=20_000, keep=40_000))
-    archive(state / "journal", 40_000)
+    archive(state / "journal", 80_000)
     assert prune(made.journal, end + STEP).files
     made.journal.close()
     told = back(state, first)

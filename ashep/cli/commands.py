@@ -162,7 +162,8 @@ class Group(TyperGroup):
 app = typer.Typer(
     name="ashep",
     cls=Group,
-    help="Agent Shepherd: takes ready issues from Beads and walks each through a policy with coding agents.",
+    help="Agent Shepherd: takes ready issues from GitHub, Beads or stories and walks each through a policy with coding "
+    "agents.",
     epilog="Exit codes: 0 done, 1 a check failed, 2 configuration or usage (or bd is missing), 3 another daemon holds "
     "this project, 65 the journal is damaged, 69 not everything could be checked, 74 the disk failed.",
     no_args_is_help=True,

@@ -423,7 +423,7 @@ BROKEN_PLAYBOOKS = mutants([
     ("a reader gets a writer's rules", permissions, "fitting", "writes or against_reading(rule) is None", "True"),
     ("text that was changed is worked on", admission, "admit", "view.edited >= moment", "False"),
     ("a nod outlives its label", admission, "approval", "nod > label.moment", "True"),
-    ("what lost its permission while it landed goes on", sources, "late_stops", "in known for", "in () for"),
+    ("what lost its permission while it landed goes on", sources, "late_stops", "in records for", "in () for"),
     ("our own comments answer", sources, "word_read", "in {f", "in () and {f"),
     ("an edited comment answers", sources, "judge", "if word.edited:", "if False:"),
     ("an agent's account approves", sources, "judge", "if voice.is_ours and", "if False and"),

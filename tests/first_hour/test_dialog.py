@@ -130,7 +130,7 @@ LACKS = {
     "no commit": "has no commit yet",
     "no branch": "no branch is checked out, and work must land on one",
     "no agent": "no agent is on PATH that could work",
-    "no login": "Claude Code is not logged in",
+    "no login": "Claude Code: not logged in",
     "no bd": "bd, in which issues are kept, is not here",
 }
 

@@ -89,7 +89,7 @@ def find_agents(project: Path, environ: Mapping[str, str]) -> tuple[AgentFact, .
         login, lack = _LOGINS.get(entry.kind, _login_of_acp)(project, entry, environ)
         home = [tuple(name for name in names if _is_file(name)) for names in (entry.read, entry.write)]
         chosen = ChosenAgent(entry.name, entry.kind, entry.command, *home)
-        facts.append(AgentFact(entry.name, entry.title, path, chosen, login, lack))
+        facts.append(AgentFact(entry.name, entry.title, path, chosen, login, lack.removeprefix(f"{entry.title} is ")))
     return tuple(facts)
 
 

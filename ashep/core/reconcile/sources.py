@@ -81,10 +81,10 @@ def _stop(world: World, issue: str, record: SourceIssue) -> list[Fact]:
     return [*abort(flow, record.reason), issues.IssueGivenBack(issue, "source", record.reason)]
 
 
-def late_stops(world: World, names: Iterable[str]) -> list[Fact]:
+def late_stops(world: World, issue_ids: Iterable[str]) -> list[Fact]:
     """Stop work that was about to land when it lost its permission, and did not land: it begins again, or asks."""
-    known = [(issue, world.sources[issue]) for issue in sorted(names) if issue in world.sources]
-    return [fact for issue, record in known for fact in _stop(world, issue, record)]
+    records = [(issue, world.sources[issue]) for issue in sorted(issue_ids) if issue in world.sources]
+    return [fact for issue, record in records for fact in _stop(world, issue, record)]
 
 
 def adopted(world: World) -> list[Fact]:
