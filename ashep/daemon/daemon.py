@@ -204,7 +204,7 @@ def _describe_event(body: Fact | commands.Command, world: World) -> str | None:
         case TrackerSeen() if body.lacks:
             return f"nothing new is taken: {body.lacks}"
         case resources.BacklogHeld():
-            return body.why
+            return body.reason
         case resources.MachineSeen():
             return f"the machine is behind: {body.why}; less starts" if body.why else "the machine has caught up"
         case resources.FolderLeft():

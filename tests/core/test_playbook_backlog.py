@@ -41,7 +41,7 @@ def test_what_is_there_first_is_worked_on_as_far_as_somebody_said(
     held = {fact.issue for fact in book.bodies(issues.IssueHeld) if fact.code == "backlog"}
     assert held == {*MANY} - {*begins}
     assert book.world.backlog == Backlog(settled, frozenset(held))
-    reasons = [fact.why for fact in book.bodies(BacklogHeld)]
+    reasons = [fact.reason for fact in book.bodies(BacklogHeld)]
     assert reasons == ([] if not held else [
         f"13 issues are ready, and none was worked on before: {len(held)} of them wait. "
         "`ashep work --all` lets them go, `ashep work ISSUE` one"

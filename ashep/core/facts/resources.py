@@ -50,7 +50,7 @@ class BacklogHeld(Decision):
     """Of the issues that were ready before any was worked on, these wait until somebody lets them go."""
 
     issues: tuple[str, ...]
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
