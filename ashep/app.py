@@ -218,7 +218,7 @@ def dry_run(project: Path, options: WorkOptions) -> DryRun:
     """Look once and say who would start and who would not; nothing is written anywhere."""
     folder = project / FOLDER
     name = actor_name(folder / "state")
-    return anyio.run(preview, project, folder, options.issues, options.max_issues, name)
+    return anyio.run(preview, project, folder, options.issues, options.max_issues, name, options.backlog)
 
 
 def stop_server(project: Path) -> bool:

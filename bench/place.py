@@ -187,9 +187,10 @@ class Project:
     def work(self, *flags: str, profile: Path | None = None) -> "subprocess.Popen[bytes]":
         """Start the daemon."""
         program = [sys.executable, "-m", "cProfile", "-o", str(profile), "-m", "ashep"] if profile else [str(ASHEP)]
+        words = ("work", "--all", *flags)
         with (self.folder.parent / f"{self.folder.name}.out").open("ab") as out:
             return subprocess.Popen(
-                [*program, "work", *flags], cwd=self.folder, env=self.tools.env, stdin=subprocess.DEVNULL, stdout=out,
+                [*program, *words], cwd=self.folder, env=self.tools.env, stdin=subprocess.DEVNULL, stdout=out,
                 stderr=out, start_new_session=True,
             )  # fmt: skip
 

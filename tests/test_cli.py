@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from ashep.cli.fast_path import HELP, READERS
 from ashep.cli.reading import read_commands
 from ashep.config import write_starter
 from ashep.core.policy.isolation_notice import AS_YOU
+from ashep.journal.lock import Lock
 from ashep.store.sqlite_reader import FORM, NAME
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.forks import shared
@@ -246,7 +248,15 @@ def test_a_bd_that_is_too_old_or_without_a_database_is_refused(project: Path, ba
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--idle-grace", "5"], ["--idle-grace", "soon"], ["--max-issues", "0"], ["--json"]]
+    "arguments",
+    [
+        ["--idle-grace", "5"],
+        ["--idle-grace", "soon"],
+        ["--max-issues", "0"],
+        ["--json"],
+        ["--prompt"],
+        ["--all", "t-1"],
+    ],
 )
 def test_wrong_options_of_work(project: Path, arguments: list[str]) -> None:
     done = ashep("work", *arguments, cwd=project)
@@ -634,9 +644,10 @@ def test_a_person_answers_and_starts_afresh(beads: Beads, tmp_path: Path) -> Non
     status = ("--status=blocked", "--assignee=ashep-test")
     world.bd("ashep-test", "update", issue, *status, metadata, "--add-label=needs:human_approval")
     env = dict(beads.env) | {"BEADS_ACTOR": "somebody", "PATH": f"{beads.program.parent}:{os.environ['PATH']}"}
-    done = ashep("approve", issue, "-m", "-well done\nindeed", cwd=world.project, env=env)
+    with Lock.acquire(world.project / ".agent-shepherd/state", datetime.now(UTC)):
+        done = ashep("approve", issue, "--now", "-m", "-well done\nindeed", cwd=world.project, env=env)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"{issue}: approved as Ann Example. ashep is not running")
+    assert done.out == f"{issue}: approved as Ann Example. ashep sees it at its next look\n", "a daemon goes on with it"
     shown = json.loads(world.bd("ann", "show", issue, "--include-comments", "--json"))[0]
     assert "human:approved" in shown["labels"]
     assert [(comment["author"], comment["text"].split("\n")[:2]) for comment in shown["comments"]] == [
@@ -647,6 +658,7 @@ def test_a_person_answers_and_starts_afresh(beads: Beads, tmp_path: Path) -> Non
     assert re.search(r"Ann Example approved it at .*Z\. Nothing is written; --instead replaces it", refused.err)
     rejected = ashep("reject", issue, "--instead", cwd=world.project, env=env)
     assert rejected.code == 0
+    assert "ashep is not running" in rejected.out
     assert "without a comment" in rejected.err
     labels = json.loads(world.bd("ann", "show", issue, "--json"))[0]["labels"]
     assert "human:changes_requested" in labels
@@ -680,9 +692,12 @@ def test_a_dry_run_says_what_would_start_and_writes_nothing(beads: Beads, tmp_pa
     assert (start["issue"], start["agent"], start["phase"]) == (first, "builder", "implement")
     assert "A first issue" in start["prompt"]
     assert [(held["issue"], held["code"]) for held in seen.json["held"]] == [(second, "work_tree")]
+    assert [start["title"], seen.json["held"][0]["title"]] == ["A first issue", "A second issue"]
     told = ashep("work", "--dry-run", cwd=world.project, env=env).out
-    assert f"{first}: implement would start with builder" in told
-    assert re.search(rf"^{second} +work_tree +{first} holds the work tree$", told, re.MULTILINE)
+    assert f"{first} (A first issue): implement would start with builder" in told
+    assert "Run: " not in told, "prompts are long"
+    assert f"    Run: {first}/implement.1.1" in ashep("work", "--dry-run", "--prompt", cwd=world.project, env=env).out
+    assert re.search(rf"^{second} +A second issue +work_tree +{first} holds the work tree$", told, re.MULTILINE)
     assert world.bd("ann", "list", "--json") == before
     assert not (world.project / ".agent-shepherd" / "state").exists()
 

@@ -423,3 +423,13 @@ def test_what_the_page_on_security_names_is_there() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)`", (DOCS / "security.md").read_text())
     assert len(named) > 20
     assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_the_glossary_is_in_order_and_has_the_words_of_the_specification() -> None:
+    first, others = (DOCS / "glossary.md").read_text().split("The others:")
+    words = [re.findall(r"^\| ([a-z -]+) \|", part, re.MULTILINE)[1:] for part in (first, others)]
+    assert words[0] == ["issue", "agent", "check", "question", "landed", "night"]
+    assert words[1] == sorted({*words[1]})
+    section = (DOCS / "SPEC.md").read_text().split("## Words")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([a-z ,]+) \|", section, re.MULTILINE)[1:]
+    assert {word.removesuffix("ed") for row in rows for word in row.split(", ")} <= {*words[0], *words[1]}

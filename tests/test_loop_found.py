@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ashep.api.handlers import ticket_history
-from ashep.core.facts.delivery import TreeSealed, WorkVerified
+from ashep.core.facts.delivery import UNTESTED, TreeSealed, WorkVerified
 from ashep.core.state.branches import branch_of
 from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
@@ -114,7 +114,7 @@ async def test_the_issues_own_questions_are_put_to_whoever_decides(folder: Path)
         asked, decided = (text for text in world.comments(issue) if "Answer by label" in text)
         assert asked.startswith("**Which way?**")
         assert "make sure" not in asked, "an agent's question is not the time"
-        assert decided.startswith("**Merge this?**")
+        assert decided.startswith(f"**{UNTESTED} Merge this?**")
         assert ("to approve says that it is so:\n- Does it look right?\n" in decided) is listed
 
 

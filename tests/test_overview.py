@@ -1,5 +1,6 @@
 """`ashep` without a command: what waits for a person, and what to type."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from ashep.cli import main
 from ashep.cli.commands import COMMANDS, SECTIONS
 from ashep.views.json_types import StatusJson
 from ashep.views.status import next_steps
+from tests.first_hour.terminal import Terminal
 
 
 def test_each_command_stands_in_one_section_of_the_help() -> None:
@@ -46,3 +48,15 @@ def test_alone_it_says_where_things_stand_in_a_project_and_helps_elsewhere(
     (tmp_path / "other").mkdir()
     main(["-C", str(tmp_path / "other")])
     assert "Usage: ashep" in "".join(capsys.readouterr())
+
+
+@pytest.mark.may_block
+@pytest.mark.parametrize("words", ["status", "status --json", "install", "install --json", "demo --simulated"])
+def test_at_a_terminal_the_last_line_says_where_more_is_shown(words: str, tmp_path: Path) -> None:
+    assert main(["-C", str(tmp_path), "init"]) == 0
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    terminal = Terminal([sys.executable, "-m", "ashep", *words.split()], tmp_path, environ)
+    terminal.ends()
+    looks = {"demo --simulated": "look: ashep demo --ui"}
+    last = "}" if words.endswith("--json") else looks.get(words, "look: ashep ui")
+    assert terminal.text.splitlines()[-1] == last

@@ -154,6 +154,16 @@ def test_the_report_counts_what_was_closed_by_its_proof(lived: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("state", "status", "untested"),
+    [("landed", None, True), ("branch", "skipped", True), ("landed", "failed", False), ("unchanged", None, False)],
+)
+def test_the_report_says_first_what_landed_without_a_check(state: Any, status: Any, untested: bool) -> None:
+    checks = [{"status": status}] if status else []
+    closed: Any = {"landing": {"state": state}, "verification": {"checks": checks}}
+    assert evidence.is_untested(closed) == untested
+
+
 @pytest.mark.promise("W5")
 def test_what_was_closed_without_anything_checked_is_unverified() -> None:
     closed = replace(FLOW, stage="closed", code="shepherd")

@@ -1,8 +1,9 @@
 """Preview, `ashep work --dry-run`: one look at the world, one step of the core, and nothing written anywhere."""
 
 import os
+from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anyio import fail_after, to_thread
@@ -55,9 +56,18 @@ class DryRun:
     """Where issues that are begun now are worked on."""
     notes: tuple[str, ...] = ()
     """What a person should know before the night: a base that is behind, say."""
+    titles: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the issues that are named above."""
 
 
-async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
+async def preview(
+    project: Path,
+    folder: Path,
+    only: tuple[str, ...],
+    max_issues: int | None,
+    actor: str,
+    backlog: resources.Backlog = "",
+) -> DryRun:
     """Look once and say who would start and who would not. An agent server that runs is asked what it has; any other
     runner is taken to be up if its program is there.
 
@@ -74,7 +84,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()
         server = await _ask_server(project, folder, configuration)
-        world = _start_world(world, actor, only, max_issues, configuration, info, server)
+        world = _start_world(world, actor, only, max_issues, backlog, configuration, info, server)
         notes = list[str]()
         if settings.worker.workspace != "shared" and tree.head is not None:
             checkup = checkup_of(project, settings, writes=False)
@@ -96,6 +106,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         tuple((issue, flow.code or flow.stage, flow.why) for issue, flow in unclosed if issue not in prompts),
         mode(world),
         tuple(notes),
+        {issue: flow.issue.title for issue, flow in world.flows.items()},
     )
 
 
@@ -118,6 +129,7 @@ def _start_world(
     actor: str,
     only: tuple[str, ...],
     most: int | None,
+    backlog: resources.Backlog,
     configuration: Configuration,
     info: TrackerInfo,
     server: resources.RunnerSeen | None,
@@ -126,7 +138,7 @@ def _start_world(
     slugs, models = named_in(configuration.agents)
     facts: list[Fact] = [] if world.instance else [resources.JournalBegun("dry-run", "dry-run", actor)]
     facts += [
-        resources.DaemonStarted(os.getpid(), __version__, only, most, trees=True),
+        resources.DaemonStarted(os.getpid(), __version__, only, most, trees=True, backlog=backlog),
         resources.Adopted("settings", configuration.settings.model_dump_json(), "", RULES),
         resources.Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
         resources.Adopted("policies", configuration.policies.model_dump_json(), "", RULES),

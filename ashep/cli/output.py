@@ -60,6 +60,12 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
+def say_look(command: str = "ashep ui") -> None:
+    """End what a person reads at a terminal with the command that shows more."""
+    if _terminal():
+        say(f"look: {command}")
+
+
 def say_painted(*parts: tuple[str, str | None]) -> None:
     """Print a line of parts, each with its style, where colours are wanted."""
     codes = _CODES if colours() else {}

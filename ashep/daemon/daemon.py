@@ -78,6 +78,7 @@ class WorkOptions:
     until_idle: bool = False
     idle_grace: timedelta = timedelta(minutes=5)
     max_issues: int | None = None
+    backlog: resources.Backlog = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,8 @@ def _describe_event(body: Fact | commands.Command, world: World) -> str | None:
             return f"nothing is done about these issues, which cannot be read: {names}{more}"
         case TrackerSeen() if body.lacks:
             return f"nothing new is taken: {body.lacks}"
+        case resources.BacklogHeld():
+            return body.reason
         case resources.MachineSeen():
             return f"the machine is behind: {body.why}; less starts" if body.why else "the machine has caught up"
         case resources.FolderLeft():
@@ -423,8 +426,12 @@ async def _first(
     first: list[Fact] = []
     if not world.instance:
         first.append(resources.JournalBegun(secrets.token_hex(8), secrets.token_hex(16), parts.tracker.actor))
-    means = {"trees": parts.workspaces is not None, "bases": parts.bases, "watches": parts.checkup is not None}
-    first.append(resources.DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, **means))
+    first.append(
+        resources.DaemonStarted(
+            os.getpid(), __version__, options.issues, options.max_issues, trees=parts.workspaces is not None,
+            bases=parts.bases, watches=parts.checkup is not None, backlog=options.backlog,
+        )
+    )  # fmt: skip
     first += [
         await adopted(configuration, blobs, "settings", configuration.settings.model_dump_json(), "config"),
         await adopted(configuration, blobs, "agents", configuration.agents.model_dump_json(), "agents"),

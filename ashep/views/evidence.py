@@ -5,7 +5,7 @@ from __future__ import annotations  # the types bring pydantic along, for which 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.delivery import CheckResult, has_run
 from ashep.views.times import local
 
 if TYPE_CHECKING:
@@ -63,6 +63,13 @@ def in_short(verification: json_types.ProofJson | None) -> str:
     before += "".join(f"; {said}" for said in verification["on_base"])
     passed = f"{summary['passed']} of {summary['total']} checks passed"
     return f"{verification['status']}: {passed}{tree}{before}{nothing}{let_pass}"
+
+
+def is_untested(body: row_types.IssueBodyJson) -> bool:
+    """Whether work landed, or stays on its branch, on which no check ran."""
+    verification, stands = body.get("verification"), body.get("landing")
+    ran = verification is not None and has_run(check["status"] for check in verification["checks"])
+    return stands is not None and stands["state"] != "unchanged" and not ran
 
 
 def landing(stands: row_types.LandingJson | None) -> str:

@@ -321,7 +321,7 @@ SILENT = frozenset(
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
         "JournalPruned", "DiskSeen", "MachineSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen",
-        "ReadyChanged", "FolderLeft", "SourceStood", "SourceDue",
+        "ReadyChanged", "BacklogHeld", "FolderLeft", "SourceStood", "SourceDue",
         "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
         "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted", "BaseChecked",

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ashep.core.facts.command_descriptions import REFUSES
+from ashep.core.facts.delivery import UNTESTED
 from ashep.core.policy.runner_kinds import OPENCODE, spoken
 from ashep.views import Data, Database, evidence
 from ashep.views.times import local, stamp
@@ -154,7 +155,8 @@ def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]
         way = evidence.landing(shown.get("landing"))
         work = [_newest(database, issue, (kind,), row["seq"]) for kind in _WORK]
         seqs += [fact["seq"] for fact in work if fact is not None]
-        text = "; ".join(filter(None, (f"{head}: closed: {said}", found, way and f"its work {way}")))
+        first = f"{UNTESTED} Closed" if evidence.is_untested(shown) else "closed"
+        text = "; ".join(filter(None, (f"{head}: {first}: {said}", found, way and f"its work {way}")))
         yield _line(text, *seqs, issue=issue, at=row["at"])
 
 

@@ -124,7 +124,7 @@ def race(place: Place, count: int, issues: int) -> float:
     with daemons(place, count) as made:
         began = time.monotonic()
         for number in range(count):
-            made.start(number)
+            made.start(number, "--all")
         bound = 60.0 + 20 * issues
         wait_for(lambda: _closed(place, names), bound, "the issues were not closed", every=6)
         took = time.monotonic() - began

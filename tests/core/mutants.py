@@ -17,6 +17,7 @@ from ashep.core.issues import admission, fold, human_overrides, routing, signed_
 from ashep.core.policy import permissions
 from ashep.core.reconcile import (
     attribution,
+    backlog,
     dispatch,
     effect_failures,
     eligibility,
@@ -150,6 +151,8 @@ BROKEN_LAWS = mutants([
 """Each breaks a law in some life."""
 
 BROKEN_PLAYBOOKS = mutants([
+    ("a strange backlog is worked on", backlog, "after_ready", "len(waiting) <= MOST or", ""),
+    ("who was asked about a backlog is asked again", backlog, "after_ready", "world.backlog.settled", "False"),
     ("a pushed branch goes", workspace_retention, "due", "one.work.pull is not None", "False"),
     ("the tree of an open issue goes", workspace_retention, "going", 'flow.stage != "closed" or', ""),
     ("a failure moves a story", stories, "amendment", 'outcome.result_word or ""', '"success"'),

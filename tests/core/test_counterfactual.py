@@ -643,7 +643,7 @@ ASSUMED = [
 def test_decisions_that_were_not_made_are_missed(tmp_path: Path) -> None:
     mutant = Mutant("what is missing is of no account", PASS.batch, "if life.fork is None:", "if False:")
     with planted(mutant), pytest.raises(AssertionError):
-        test_what_todays_rules_do_not_lead_to_is_compared_no_further(2, 2, tmp_path)
+        test_what_todays_rules_do_not_lead_to_is_compared_no_further(2, 3, tmp_path)
 
 
 @pytest.mark.promise("Y4")

@@ -29,7 +29,8 @@ FREED: dict[str, Freed] = {
     "paused_by_hand": "no work", "max_issues": "no work", "not_asked": "no work", "excluded": "no work",
     "not_labels": "no work", "hidden": "no work", "paused": "no work", "parked_label": "no work",
     "status": "no work", "assigned": "no work", "dependencies": "no work", "not_ready": "no work",
-    "no_policy": "no work", "source": "no work", "unknown_policy": "no work", "unknown_phase": "no work",
+    "no_policy": "no work", "source": "no work", "backlog": "no work",
+    "unknown_policy": "no work", "unknown_phase": "no work",
 }  # fmt: skip
 LANDING: dict[str, Freed] = {"landing_dirty": "person", "landing_away": "answer", "landing_failed": "itself"}
 

@@ -9,7 +9,7 @@ import pytest
 from ashep.core.delivery.closing_metadata import escalation_of, notes_of
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, runs
-from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.delivery import UNTESTED, CheckResult
 from ashep.core.policy.policies import Human, Phase, Takeover, Verify
 from ashep.core.reconcile.observe import session_read
 from ashep.core.state.delivery import UNCHANGED
@@ -20,6 +20,8 @@ from tests.core.test_playbook_workspaces import TREE, own
 pytestmark = pytest.mark.promise("Z5")
 
 VERIFIED = Phase(name="implement", verify=Verify(max_attempts=2), next={"success": "review"})
+MERGE = Phase(name="merge", human=Human(ask="Merge this?"))
+REVIEWED = Phase(name="review", verdicts=("approve",), next={"approve": "merge"})
 TWO = policy_of(VERIFIED, Phase(name="review"))
 
 
@@ -265,6 +267,31 @@ def test_flags_lead_elsewhere() -> None:
     assert isinstance(seal, c.SealTree)
     book >> delivery.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("size", "ci")) << ...
     book >> found(book) << like(issues.PersonAsked, phase="look", human_phase=True)
+
+
+def test_a_question_says_first_that_no_test_ran() -> None:
+    for policy in (policy_of(Phase(name="implement"), MERGE), policy_of(Phase(name="implement"), REVIEWED, MERGE)):
+        book = Playbook(policy, tree=TREE, config=own()).looked().answered()
+        while book.flow().stage == "work":
+            book >> book.reports(verdict="approve" if book.flow().phase == "review" else None) << ...
+            book.answered()
+        question = book.flow().question
+        assert question is not None
+        assert question.text == f"{UNTESTED} Merge this?"
+        assert book.bodies(issues.CommentWanted)[-1].text.startswith(f"**{UNTESTED} Merge this?**")
+
+
+def test_what_a_check_ran_on_and_what_nobody_made_is_not_called_untested() -> None:
+    checked = policy_of(VERIFIED.model_copy(update={"next": {"success": "merge"}}), MERGE)
+    for status, text in (("passed", "Merge this?"), ("skipped", f"{UNTESTED} Merge this?")):
+        book = sealed(book_of(checked))
+        book >> found(book, result(status)) << like(issues.PersonAsked, phase="merge", question=text)
+    plan = Phase(name="plan", capabilities=("review",), next={"success": "merge"})
+    book = Playbook(policy_of(plan, MERGE), tree=TREE, config=own()).looked().answered()
+    book >> book.reports() << like(runs.RunEnded) << like(issues.PersonAsked, question="Merge this?")
+    book = Playbook(policy_of(Phase(name="implement"), MERGE), tree=TREE, config=own()).looked().answered()
+    book >> book.reports("partial", needs_human=True, summary="Red or blue?") << like(runs.RunEnded)
+    book << like(issues.PersonAsked, question="Red or blue?")
 
 
 def test_in_the_shared_work_tree_nothing_is_verified() -> None:

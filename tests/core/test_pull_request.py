@@ -1,13 +1,14 @@
 """The words of a pull request: what agents and checks wrote stays text, whatever it is."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ashep.core.delivery.pull_request_body import MOST_SUMMARY, MOST_TITLE, body, fenced, marker, title
-from ashep.core.facts.delivery import CheckResult, Verification
+from ashep.core.facts.delivery import UNTESTED, CheckResult, Verification
 
 RESULTS = (
     CheckResult("unit", "passed", "exit code 0", 1200),
@@ -48,8 +49,13 @@ def test_it_says_what_was_done_what_shows_it_and_where_to_ask() -> None:
     )
 
 
-def test_without_a_check_it_says_so() -> None:
-    assert "**unverified**" in body(key="k", issue="t-1", summary="", verification=None, runs=[])
+def test_without_a_check_that_ran_it_says_so_first() -> None:
+    made = body(key="k", issue="t-1", summary="", verification=None, runs=[])
+    assert made.startswith(f"**{UNTESTED}**")
+    assert "**unverified**" in made
+    left = replace(FOUND, results=(RESULTS[3], replace(RESULTS[1], status="error")))
+    assert body(key="k", issue="t-1", summary="", verification=left, runs=[]).startswith(f"**{UNTESTED}**")
+    assert UNTESTED not in body(key="k", issue="t-1", summary="", verification=FOUND, runs=[])
 
 
 @pytest.mark.promise("Z4")

@@ -32,7 +32,7 @@ WITHOUT_RULE = {
     issues.IssueLeft, issues.IssueParked, issues.IssueTaken, issues.PersonAnswered, issues.PersonAsked,
     issues.PersonReminded, issues.PhaseEntered, issues.RetryScheduled, issues.TakeoverWanted,
     resources.AccountAudited, resources.BudgetWarned, resources.ClockJumped, resources.DaemonStarted,
-    resources.DaemonStopped, resources.DiskSeen, resources.FolderLeft, resources.MachineSeen,
+    resources.DaemonStopped, resources.DiskSeen, resources.FolderLeft, resources.MachineSeen, resources.BacklogHeld,
     resources.EditMended, resources.EditRefused,
     resources.JournalBegun, resources.JournalPruned, resources.ProviderRecovered, resources.ProviderRefused,
     resources.RecycleWanted, resources.RunnerSeen, resources.ServerEnded, resources.ServerRestartPlanned,
@@ -41,7 +41,7 @@ WITHOUT_RULE = {
     runs.PromptSent, runs.QuotaSeen, runs.ReleaseWanted, runs.RunWithdrawn, runs.SessionOpened, runs.SessionTaken,
     runs.TurnBegun,
     tracker.ChangeHinted, tracker.CommentPosted, tracker.GuardRefused, tracker.IssueCreated,
-    tracker.LabelsTakenOff, tracker.ReadyChanged, tracker.ReadySeen, tracker.TrackerLost, tracker.TrackerSeen,
+    tracker.LabelsTakenOff, tracker.TrackerLost, tracker.TrackerSeen,
     e.ChangeDoubted, e.ChangeJudged, e.TreeLeft, *_TOLD,
     sources.ClosedAtSource, sources.SourceDue, sources.SourceHasCommit, sources.SourceStood,
 }  # fmt: skip

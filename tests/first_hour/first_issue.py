@@ -109,8 +109,8 @@ async def play_issue_of_github(argv: Sequence[str], project: Path, environ: dict
     return terminal
 
 
-def land_issue_of_bd(terminal: Terminal, agent: str = "claude") -> None:
-    """Take each default, name an issue, and see it land."""
+def land_issue_of_bd(terminal: Terminal, agent: str = "claude", reply: str = "y") -> None:
+    """Take each default, name an issue, and see it land, or wait where the reply is "later"."""
     terminal.says(" on the base, passes")
     terminal.says("or another command")
     terminal.types()
@@ -118,7 +118,7 @@ def land_issue_of_bd(terminal: Terminal, agent: str = "claude") -> None:
     terminal.types()
     terminal.says("What should be done first?", 120)
     terminal.types("Teach [/b]calc to multiply")
-    follow(terminal, agent)
+    follow(terminal, agent, reply)
 
 
 def land_issue_of_github(terminal: Terminal) -> None:
@@ -139,8 +139,8 @@ def land_issue_of_github(terminal: Terminal) -> None:
     follow(terminal, "claude")
 
 
-def follow(terminal: Terminal, agent: str) -> None:
-    """See the issue worked on, look at its diff, and have it merged."""
+def follow(terminal: Terminal, agent: str, reply: str = "y") -> None:
+    """See the issue worked on, look at its diff, and answer."""
     terminal.says(f"implement.1.1 {agent}-works, ", 120)
     terminal.says("Merge this?", 240)
     terminal.says("checks: passing: 1 of 1 checks passed")
@@ -148,8 +148,8 @@ def follow(terminal: Terminal, agent: str) -> None:
     terminal.types("d")
     terminal.says("+def mul(a, b):")
     terminal.says("or say what to change")
-    terminal.types("y")
-    terminal.says("is done: landed on main as", 120)
+    terminal.types(reply)
+    terminal.says("is not done yet: asked: Merge this?" if reply == "later" else "is done: landed on main as", 120)
     terminal.says("`ashep work` works until Ctrl-C")
     assert terminal.ends() == 0
     assert "Traceback" not in terminal.text

@@ -1,5 +1,6 @@
 """The first hour at a terminal: an empty home, Claude Code, bd and git; one command, and the first issue has landed."""
 
+import re
 import shutil
 import signal
 import sys
@@ -70,9 +71,20 @@ async def test_from_a_repository_to_a_landed_issue(project: Path, environ: dict[
         await begin(project, environ, model)
         (agent,) = (name for name in AGENTS if shutil.which(name, path=environ["PATH"]))
         terminal = await to_thread.run_sync(Terminal, SETUP, project, environ)
-        await to_thread.run_sync(land_issue_of_bd, terminal, agent)
+        reply = "later" if agent == "claude" else "y"
+        await to_thread.run_sync(land_issue_of_bd, terminal, agent, reply)
         assert list_questions(terminal) == ["Which command checks work?", "What may a day cost?"]
+        if reply == "later":
+            await to_thread.run_sync(_approve_now, project, environ, terminal.text)
         await landed(project, environ)
+
+
+def _approve_now(project: Path, environ: dict[str, str], text: str) -> None:
+    (issue,) = re.findall(r"^(\S+) is not done yet", text, re.MULTILINE)
+    terminal = Terminal([sys.executable, "-m", "ashep", "approve", issue, "--now"], project, environ)
+    terminal.says(f"{issue}: approved as pat. It goes on now", 120)
+    terminal.says(f"{issue} is done: landed on main as", 120)
+    assert terminal.ends() == 0
 
 
 OURS = "# see the wiki\nversion: 1\nnotify: {batch: 5m}\n"

@@ -232,12 +232,6 @@ def test_words_of_anybody_stay_words_in_the_files(tmp_path: Path) -> None:
         assert load(folder).settings.verification.paths == ("~/a: b",)
 
 
-def test_without_a_check_the_question_says_first_that_no_test_ran() -> None:
-    facts = make_facts(checks=())
-    files, _ = changed_files(facts, answers_of(facts, defaults(facts)))
-    assert "ask: 'No test ran: nobody but an agent says that this works." in files["policies.yaml"]
-
-
 VALUES: list[tuple[Key, str, str | None]] = [
     ("landing", "1", "merge"), ("landing", " 2 ", "pull_request"), ("landing", "merge", "merge"),
     ("landing", "3", None), ("landing", "0", None), ("landing", "", None), ("landing", "yes", None),

@@ -343,6 +343,7 @@ def people() -> list[list[Fact | Command]]:
             issues.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)),
             tracker.IssueGone("demo-5", 90),
         ],
+        [resources.BacklogHeld(("demo-3",), "11 issues are ready")],
         [resources.MachineSeen("busy", "late"), resources.MachineSeen("ok")],
         [resources.DiskSeen("low"), resources.DiskSeen("ok"), resources.JournalPruned(7, ("000000000001.jsonl",))],
         [resources.FolderLeft("places/x cannot be deleted (busy). It is left in places/.ashep-undeletable/1")],

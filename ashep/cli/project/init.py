@@ -81,8 +81,12 @@ def install(
             output.data({"lines": [asdict(line) for line in lines]})
         else:
             output.table(("LEVEL", "WHAT", "HOW IT IS"), [(line.level, line.check, line.what) for line in lines])
+            output.say_look()
         return
-    raise typer.Exit(say_checks(_checked(project, server=True), as_json))
+    code = say_checks(_checked(project, server=True), as_json)
+    if not as_json:
+        output.say_look()
+    raise typer.Exit(code)
 
 
 def say_checks(lines: list[CheckLine], as_json: bool) -> int:

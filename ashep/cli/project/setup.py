@@ -26,7 +26,6 @@ from ashep.config import put_schemas
 from ashep.config.starter import write_configuration
 from ashep.config.sync_agents import diff
 from ashep.errors import AshepError, UsageError
-from ashep.views import evidence, json_types
 
 
 @app.command(epilog=example("ashep setup", "ashep setup --yes", "ashep setup --json"))
@@ -195,24 +194,14 @@ def _prepare(project: Path, files: Mapping[str, str]) -> Path:
 
 def _begin(project: Path, bd: Path, *, is_labelled: bool) -> None:
     """Work on the first issue, where a person wants that, and say what to type then."""
-    from ashep.cli.running.first_issue import work_on
+    from ashep.cli.running.first_issue import say_end, work_on
 
     issue = _choose_issue(project, bd, is_labelled=is_labelled)
     if issue is not None:
         standing = work_on(project, issue)
         output.say()
-        _say_end(issue, standing)
+        say_end(issue, standing)
     output.say_lines(_TONIGHT)
-
-
-def _say_end(issue: str, standing: json_types.IssueJson | None) -> None:
-    reason = standing["reason"] if standing is not None else "nothing was done about it"
-    if standing is not None and standing["state"] == "closed":
-        output.say_painted((f"{issue} is done:", "green"), (evidence.landing(standing["landing"]) or reason, None))
-    elif standing is not None and standing["code"] == "pull_request":
-        output.say(f"{issue} waits for you: {reason}. Once it is, `ashep work` closes the issue here")
-    else:
-        output.say(f"{issue} is not done yet: {reason}. `ashep why {issue}` tells its story")
 
 
 def _choose_issue(project: Path, bd: Path, *, is_labelled: bool) -> str | None:

@@ -121,6 +121,7 @@ def status(
     )
     output.say_lines((*outages, *standing.limits(told, current_time()), *standing.untold(told, current_time())))
     output.table(standing.COLUMNS, standing.table(told["issues"], current_time(), everything=everything))
+    output.say_look()
     return TrackerMissing.exit_code if lacks else 0
 
 

@@ -29,7 +29,9 @@ Write = Callable[[Tracker, Labels], Awaitable[str | None]]
 Instead = Annotated[bool, typer.Option("--instead", help="In place of an answer of a person that stands already.")]
 
 
-@app.command(epilog=example('ashep approve t-1 -m "well done"', "ashep approve t-1 --instead"))
+@app.command(
+    epilog=example('ashep approve t-1 -m "well done"', "ashep approve t-1 --now", "ashep approve t-1 --instead")
+)
 def approve(
     context: typer.Context,
     issue: Issue,
@@ -37,6 +39,9 @@ def approve(
     instead: Instead = False,
     signed: Annotated[bool, typer.Option("--sign", help="Sign it by SSH, with your key of `people.keys`.")] = False,
     key: Annotated[Path | None, typer.Option("--key", help="Sign with this file, and not by the ssh-agent.")] = None,
+    at_once: Annotated[
+        bool, typer.Option("--now", help="Where no daemon runs, go on with this issue until it has landed, or waits.")
+    ] = False,
 ) -> None:
     """Answer an issue's question with yes, as yourself.
 
@@ -49,7 +54,11 @@ def approve(
         message = anyio.run(answers.sign_approval, folder, issue, message, key, current_time(), output.say)
     else:
         answers.refuse_unsigned(settings_in(folder), issue)
-    _answer(context, issue, message, instead, approved=True)
+    _answer(context, issue, message, instead, approved=True, at_once=at_once)
+    if at_once and holder(folder / "state") is None:
+        from ashep.cli.running.first_issue import say_end, work_until_rest
+
+        say_end(issue, work_until_rest(folder.parent, issue))
 
 
 @app.command(epilog=example('ashep reject t-1 -m "the tests are missing"'))
@@ -63,19 +72,21 @@ def reject(context: typer.Context, issue: Issue, message: Message = None, instea
     _answer(context, issue, message, instead, approved=False)
 
 
-def _answer(context: typer.Context, issue: str, message: str | None, instead: bool, *, approved: bool) -> None:
+def _answer(
+    context: typer.Context, issue: str, message: str | None, instead: bool, *, approved: bool, at_once: bool = False
+) -> None:
     project, what = project_of(context), "approved" if approved else "changes requested"
     write = partial(answers.answer, issue=issue, approved=approved, comment=message, at=current_time(), instead=instead)
-    _answered(project, issue, what, write)
+    _answered(project, issue, what, write, at_once=at_once)
 
 
-def _answered(project: Path, issue: str, what: str, write: Write) -> None:
+def _answered(project: Path, issue: str, what: str, write: Write, *, at_once: bool = False) -> None:
     """Answer, and say so; an error where somebody else answered in the same moment."""
     try:
         name, beside = _as_person(project, write)
     except answers.Answered as error:
         raise AshepError(f"{error}; --instead replaces it") from error
-    output.say(f"{issue}: {what} as {name}. {_what_next(project)}")
+    output.say(f"{issue}: {what} as {name}. {_what_next(project, at_once=at_once)}")
     if beside:
         raise AshepError(f"{issue}: {beside}")
 
@@ -188,6 +199,7 @@ def _as_person(project: Path, write: Write) -> tuple[str, str]:
     return anyio.run(run)
 
 
-def _what_next(project: Path) -> str:
-    running = holder(configured(project) / "state") is not None
-    return "ashep sees it at its next look" if running else "ashep is not running: `ashep work` goes on with it"
+def _what_next(project: Path, *, at_once: bool = False) -> str:
+    if holder(configured(project) / "state") is not None:
+        return "ashep sees it at its next look"
+    return "It goes on now" if at_once else "ashep is not running: `ashep work` goes on with it"

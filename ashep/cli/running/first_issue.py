@@ -41,16 +41,32 @@ def work_on(project: Path, issue: str) -> json_types.IssueJson | None:
 
     Returns its status then; None where nothing is known of it.
     """
+    while True:
+        standing = work_until_rest(project, issue)
+        if standing is None or standing["state"] != "person" or not _ask(project, standing):
+            return standing
+
+
+def work_until_rest(project: Path, issue: str) -> json_types.IssueJson | None:
+    """Work on this issue alone until it is done, or waits for something else; return its status as `work_on` does."""
     from ashep import app as daemon
 
     state = configured(project) / "state"
-    while True:
-        with _show_progress(state, issue) as say:
-            daemon.work(project, daemon.WorkOptions((issue,), until_idle=True, idle_grace=_GRACE), say)
-        with picture(state) as model:
-            standing = status.read_issue(model.database, issue)
-        if standing is None or standing["state"] != "person" or not _ask(project, standing):
-            return standing
+    with _show_progress(state, issue) as say:
+        daemon.work(project, daemon.WorkOptions((issue,), until_idle=True, idle_grace=_GRACE), say)
+    with picture(state) as model:
+        return status.read_issue(model.database, issue)
+
+
+def say_end(issue: str, standing: json_types.IssueJson | None) -> None:
+    """Say what became of an issue that was worked on."""
+    reason = standing["reason"] if standing is not None else "nothing was done about it"
+    if standing is not None and standing["state"] == "closed":
+        output.say_painted((f"{issue} is done:", "green"), (evidence.landing(standing["landing"]) or reason, None))
+    elif standing is not None and standing["code"] == "pull_request":
+        output.say(f"{issue} waits for you: {reason}. Once it is, `ashep work` closes the issue here")
+    else:
+        output.say(f"{issue} is not done yet: {reason}. `ashep why {issue}` tells its story")
 
 
 # --- what is seen while it works ----------------------------------------------------------------------------------

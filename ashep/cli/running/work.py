@@ -4,7 +4,7 @@ import os
 import signal
 import time
 import webbrowser
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -28,7 +28,13 @@ _NOTE = 10.0
 
 
 @app.command(
-    epilog=example("ashep work", "ashep work t-1 t-2 --until-idle", "ashep work --dry-run", "ashep work --max-issues 5")
+    epilog=example(
+        "ashep work",
+        "ashep work t-1 t-2 --until-idle",
+        "ashep work --dry-run",
+        "ashep work --max-issues 5",
+        "ashep work --all",
+    )
 )
 def work(
     context: typer.Context,
@@ -44,30 +50,48 @@ def work(
     max_issues: Annotated[
         int | None, typer.Option("--max-issues", metavar="N", min=1, help="Take at most so many issues.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Work on all of a backlog that was there first, and not on ten issues of it.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say who would start and who is held, and write nothing.")
     ] = False,
+    prompt: Annotated[bool, typer.Option("--prompt", help="With --dry-run: show each prompt, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
-    """Work on ready issues until told to stop (SIGTERM, Ctrl-C)."""
+    """Work on ready issues until told to stop (SIGTERM, Ctrl-C).
+
+    Where more than ten are ready before any was worked on, you are asked once how many it works on; without a terminal
+    it is ten.
+    """
     project = project_of(context)
     folder = configured(project)
     if not dry_run:
         refuse_held(folder / "state")  # before what takes seconds: imports, the configuration, and what it names
     from ashep import app as daemon
+    from ashep.cli.running.backlog import choose_backlog
     from ashep.core.policy.base_types import parse_duration
 
     if as_json and not dry_run:
         raise UsageError("--json goes with --dry-run")
+    if prompt and not dry_run:
+        raise UsageError("--prompt goes with --dry-run")
     try:
         grace: Any = parse_duration(idle_grace)
     except ValueError as error:
         raise UsageError(f"--idle-grace {idle_grace}: {error}") from error
+    if everything and (issues or max_issues):
+        raise UsageError("--all goes without issues and --max-issues")
     options = daemon.WorkOptions(tuple(issues or ()), until_idle, grace, max_issues)
+    if not (issues or max_issues):
+        backlog = "all" if everything else "first" if dry_run else choose_backlog(project)
+        options = replace(options, backlog=backlog, until_idle=until_idle or backlog == "none")
     if dry_run:
-        _print_dry_run(daemon.dry_run(project, options), as_json=as_json)
+        _print_dry_run(daemon.dry_run(project, options), prompt=prompt, as_json=as_json)
         return
-    raise typer.Exit(daemon.work(project, options, progress))
+    code = daemon.work(project, options, progress)
+    output.say_look()
+    raise typer.Exit(code)
 
 
 def progress(line: str) -> None:
@@ -75,21 +99,24 @@ def progress(line: str) -> None:
     output.progress(f"{current_time().astimezone():%H:%M:%S} {line}")
 
 
-def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
+def _print_dry_run(seen: "DryRun", *, prompt: bool, as_json: bool) -> None:
+    titles = seen.titles
     if as_json:
-        starting = [asdict(one) for one in seen.starting]
-        held = [{"issue": issue, "code": code, "why": why} for issue, code, why in seen.held]
+        starting = [asdict(start) | {"title": titles[start.issue]} for start in seen.starting]
+        held = [{"issue": issue, "code": code, "why": why, "title": titles[issue]} for issue, code, why in seen.held]
         output.data({"workspace": seen.workspace, "starting": starting, "held": held, "notes": seen.notes})
         return
-    for one in seen.starting:
-        output.say_painted((f"{one.issue}: {one.phase} would start with {one.agent}", "bold"))
-        output.say("\n".join(f"    {line}" for line in one.prompt.splitlines()))
+    for start in seen.starting:
+        title = output.one_line(titles[start.issue])
+        output.say_painted((f"{start.issue} ({title}): {start.phase} would start with {start.agent}", "bold"))
+        if prompt:
+            output.say_lines(f"    {line}" for line in start.prompt.splitlines())
     if not seen.starting:
         output.say("nothing would start")
     for note in seen.notes:
         output.note(note)
     output.say(WORKPLACE[seen.workspace])
-    output.table(("HELD", "CODE", "WHY"), seen.held)
+    output.table(("HELD", "TITLE", "CODE", "WHY"), [(held[0], titles[held[0]], *held[1:]) for held in seen.held])
 
 
 @app.command(epilog=example("ashep stop", "ashep stop --server"))
@@ -180,6 +207,7 @@ def demo(
         raise UsageError("--stories goes without --agents: its roles are OpenCode's")
     piece, enter = STORIES if stories else CALC, show if ui else None
     say, simulation = output.progress, "github" if github else "tracker" if simulated else None
-    raise typer.Exit(
-        run(simulation=simulation, agents=agents, piece=piece, keep=keep, place=place, say=say, enter=enter)
-    )
+    code = run(simulation=simulation, agents=agents, piece=piece, keep=keep, place=place, say=say, enter=enter)
+    if not ui:  # its own project is mostly gone by now
+        output.say_look("ashep demo --ui")
+    raise typer.Exit(code)

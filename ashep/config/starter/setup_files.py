@@ -18,9 +18,6 @@ _HEAD = "# Written by `ashep setup` []: what you change in it stays. Defaults: d
 """A hash of the whole text without it comes between the brackets: a change by hand is recognised by it."""
 _HASH = re.compile(r"^(# Written by `ashep setup` \[)([0-9a-f]{8})(\])", re.MULTILINE)
 
-NO_TEST = "No test ran: nobody but an agent says that this works. Merge this?"
-"""The question to the person of a project without a check."""
-
 Source = Literal["github", "bd", "stories"]
 Landing = Literal["merge", "pull_request"]
 Section = tuple[str, dict[str, Any]]
@@ -158,8 +155,6 @@ def _policies(answers: SetupAnswers) -> Section:
     review: dict[str, Any] = {"name": "review", **({"must_pass": ["approve"]} if by_people else {})}
     review["next"] = {"approve": "close" if by_people else "human_review", "needs_changes": "implement"}
     phases = [*_checked("implement", answers.check), review]
-    if answers.check is None and not by_people:
-        phases.append({"name": "human_review", "human": {"ask": NO_TEST, "changes_requested": "implement"}})
     removed = ["arbitrate", *(["human_review"] if by_people else [])]
     policy = {"extends": "preset:standard", "remove": removed, "phases": phases}
     comment = f"An agent implements, another reviews, {question}. `ashep policy graph` draws it."

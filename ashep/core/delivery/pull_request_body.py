@@ -6,7 +6,7 @@ In a fence a forge reads no mention, no link, no `closes #1`, no quick action an
 import re
 from collections.abc import Sequence
 
-from ashep.core.facts.delivery import CheckResult, Verification, status_of, summary_of
+from ashep.core.facts.delivery import UNTESTED, CheckResult, Verification, has_run, status_of, summary_of
 from ashep.core.text import clean
 
 OURS = "<!-- agent-shepherd:"
@@ -46,13 +46,15 @@ def body(
     runs: Sequence[tuple[str, int]],
     closes: str = "",
 ) -> str:
-    """Say what was done, what shows it, and how to find out more; ends with the marker.
+    """Say what was done, what shows it, and how to find out more; ends with the marker. First: that no check ran.
 
     `closes`: the issue at the forge that a merge closes, as `#12` · `summary`: what the last outcome said ·
     `runs`: ids of the issue's runs, with their trace ids.
     """
     traces = [f"{' '.join(clean(run).split())} (trace {trace})" for run, trace in runs[-MOST_RUNS:]]
+    untested = verification is None or not has_run(result.status for result in verification.results)
     parts = [
+        f"**{UNTESTED}**" if untested else "",
         f"Agent Shepherd asks to merge the work on issue {_code(issue)}.",
         f"Closes {closes}" if closes else "",
         "What the agent says of it:\n\n" + fenced(_capped(clean(summary).strip() or "(nothing)", MOST_SUMMARY)),

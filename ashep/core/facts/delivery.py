@@ -3,7 +3,7 @@
 Evidence is bound to the hash of a git tree, so that it holds for exactly that.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -149,6 +149,9 @@ class TreeSealed(RunAnswer):
 CheckStatus = Literal["passed", "failed", "skipped", "error"]
 """skipped: it is a person's · error: it could not run, which proves nothing."""
 
+UNTESTED = "No test ran: nobody but an agent says that this works."
+"""What a person reads first about work on which no check ran."""
+
 Status = Literal["passing", "failing", "blocked"]
 """passing: something was checked, and nothing failed · failing: a check failed · blocked: one could not run,
 or nothing was checked at all."""
@@ -249,6 +252,11 @@ def status_of(results: tuple[CheckResult, ...]) -> Status:
     if "failed" in found:
         return "failing"
     return "passing" if "passed" in found and "error" not in found else "blocked"
+
+
+def has_run(statuses: Iterable[CheckStatus]) -> bool:
+    """Whether a check ran: one that is left to people did not, and neither did one that could not run."""
+    return any(status in ("passed", "failed") for status in statuses)
 
 
 def green_before(results: tuple[CheckResult, ...]) -> int:

@@ -8,6 +8,9 @@ from ashep.core.facts import Decision, OfIssue, runs
 from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import NoticeKind
 
+Backlog = Literal["", "first", "none", "all"]
+"""first: ten of its issues · none · all · empty: it was asked for certain issues, or so many, and holds none."""
+
 # --- the daemon and its rules ------------------------------------------------------------------------------------
 
 
@@ -38,6 +41,16 @@ class DaemonStarted:
     """Whether it runs the checks of policies on the base."""
     watches: bool = False
     """Whether it looks at the repository that they are of: nothing begins before that."""
+    backlog: Backlog = ""
+    """What of a backlog that is there before anything was worked on it may work on."""
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogHeld(Decision):
+    """Of the issues that were ready before any was worked on, these wait until somebody lets them go."""
+
+    issues: tuple[str, ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

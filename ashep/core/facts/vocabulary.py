@@ -80,7 +80,7 @@ Fact = (
     | delivery.PullRequestMerged | delivery.TreeSeen | delivery.BaseChecked | delivery.RepositorySeen
     | resources.JournalBegun | resources.DaemonStarted | resources.DaemonStopped | resources.Adopted
     | resources.TimerDue | resources.ClockJumped | resources.JournalPruned | resources.DiskSeen | resources.FolderLeft
-    | resources.MachineSeen
+    | resources.MachineSeen | resources.BacklogHeld
     | resources.EditRefused | resources.EditMended | resources.AccountAudited | resources.WorkPaused
     | resources.WorkResumed | resources.ServerFailed | resources.ServerEnded | resources.ServerMemorySeen
     | resources.ServerRestartPlanned | resources.RecycleWanted | resources.RunnerSeen | resources.BudgetWarned

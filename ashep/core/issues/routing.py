@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ashep.core.facts import issues
-from ashep.core.facts.delivery import CAUSES, VerificationWanted
+from ashep.core.facts.delivery import CAUSES, UNTESTED, VerificationWanted
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.runs import RunEnded
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.verification import is_checked, is_proven
+from ashep.core.issues.verification import is_checked, is_proven, is_untested
 from ashep.core.policy.flags import route
 from ashep.core.policy.policies import CLOSE, Human, Phase, Policy
 from ashep.core.state.delivery import UNCHANGED
@@ -70,6 +70,8 @@ def ask(
 ) -> list[Fact]:
     """Put a question to a person: of a human phase, of the agent phase that asks, or about the work."""
     labels, issue = world.settings.labels, flow.issue.id
+    if (human is not None or about == "change") and is_untested(world.policy(flow), flow):
+        question = f"{UNTESTED} {question}"
     deadline = human.deadline if human else PHASE_QUESTION_DEADLINE
     said = flow.work.verifying if about == "proof" else ""
     remind = next_reminder(human.reminder, world.now, world.now, world.now + deadline) if human else None

@@ -1,5 +1,6 @@
 """Whether a success is believed: what a phase proves by checks, and whether it did."""
 
+from ashep.core.facts.delivery import has_run
 from ashep.core.policy.policies import Phase, Policy
 from ashep.core.state.flow import Flow
 
@@ -24,3 +25,15 @@ def is_checked(policy: Policy | None, flow: Flow) -> bool:
     """Whether what lands must be checked: the policy says so, or the issue has checks, or that is not known yet."""
     declared = policy is not None and any(phase.verify or phase.checks for phase in policy.phases)
     return declared or flow.work.criteria is None or bool(flow.work.criteria.hash)
+
+
+def is_untested(policy: Policy | None, flow: Flow) -> bool:
+    """Whether an agent says that it has made something, and no check has run on it.
+
+    A run's work is sealed after a question about it is asked: what its tree holds is not known then.
+    """
+    evidence = flow.work.evidence
+    if policy is None or (evidence is not None and has_run(result.status for result in evidence.results)):
+        return False
+    makers = [phase.name for phase in policy.phases if phase.human is None and phase.makes]
+    return any(report.phase in makers and report.outcome is not None for report in flow.reports)

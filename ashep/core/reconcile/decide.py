@@ -5,7 +5,7 @@ from ashep.core.facts.resources import Adopted, TimerDue
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues import human_overrides
 from ashep.core.issues.routing import after_deadline
-from ashep.core.reconcile import attribution, effect_failures, eligibility, sources
+from ashep.core.reconcile import attribution, backlog, effect_failures, eligibility, sources
 from ashep.core.resources import agent_server, budgets
 from ashep.core.runs import requests, takeover, turns
 from ashep.core.state.timers import flow_dues, split_timer
@@ -53,6 +53,11 @@ RULES = merged(
 """What follows from a fact about an issue."""
 
 WORLD_RULES = merged(
-    workspaces.RULES, budgets.RULES, agent_server.RULES, sources.RULES, {Adopted: adopted, TimerDue: timer_due}
+    workspaces.RULES,
+    budgets.RULES,
+    agent_server.RULES,
+    sources.RULES,
+    backlog.RULES,
+    {Adopted: adopted, TimerDue: timer_due},
 )
 """What follows from any other."""

@@ -102,6 +102,8 @@ def reclaimed(world: World, earlier: Flow, flow: Flow, fact: IssueReclaimed) -> 
 
 NOT_ASKED = Hold("not_asked", "this daemon was asked to work on other issues")
 
+BACKLOG = Hold("backlog", "it was ready before anything was worked on: `ashep work --all` lets all such issues go")
+
 STANDING = (
     "phase_taken_off", "unknown_phase", "no_policy", "write_refused", "unforeseen", "status_changed", "assigned",
 )  # fmt: skip
@@ -135,6 +137,8 @@ def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy 
         return NOT_ASKED, None, None
     if (unapproved := hold_of_source(world, issue.id)) is not None:
         return unapproved, None, None
+    if issue.id in world.backlog.issues and not flow.counters.cycle and not (world.daemon and world.daemon.only):
+        return BACKLOG, None, None
     if issue.hidden:
         return Hold("hidden", issue.hidden), None, None
     if barred := sorted({*issue.labels}.intersection(world.settings.worker.not_labels)):

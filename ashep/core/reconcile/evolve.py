@@ -22,6 +22,7 @@ from ashep.core.runs import requests, takeover
 from ashep.core.state import config_edits as edits
 from ashep.core.state import notices, pauses, pending_intents, providers, runner_state, spending
 from ashep.core.state.flow import Flow, idled, orphan_of, pause_time
+from ashep.core.state.holds import Backlog
 from ashep.core.state.immutable import replace
 from ashep.core.state.run import provider_of
 from ashep.core.state.timers import expire_timer, flow_dues, shifted, split_timer
@@ -147,6 +148,8 @@ def _started(world: World, fact: resources.DaemonStarted) -> World:
         if world.flows[issue].given_up:
             world = put(world, issue, replace(world.flows[issue], given_up=False))
     files = edits.happened(world.files, fact, world.now)
+    if fact.backlog == "all":
+        world = replace(world, backlog=Backlog(settled=True))
     return replace(world, daemon=fact, outages=outages, servers=runner_state.reset_servers(world.servers), files=files)
 
 
@@ -259,6 +262,9 @@ _WORLD: WorldFolds = {
     ),
     resources.DaemonStarted: _started,
     resources.Adopted: _adopt,
+    resources.BacklogHeld: lambda world, fact: replace(
+        world, backlog=Backlog(settled=True, issues=frozenset(fact.issues))
+    ),
     resources.TimerDue: _timer,
     resources.ClockJumped: _clock_jumped,
     resources.AccountAudited: lambda world, fact: replace(world, findings=fact.findings),

@@ -21,7 +21,7 @@ from ashep.core.delivery.repository import hold_of
 from ashep.core.delivery.workspaces import branch_at, has_base, mode
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import Adopted, ClockJumped, DaemonStarted, TimerDue
+from ashep.core.facts.resources import Adopted, BacklogHeld, ClockJumped, DaemonStarted, TimerDue
 from ashep.core.facts.tracker import ReadyChanged, ReadySeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.dispatch import (
@@ -120,7 +120,7 @@ class Dispatcher:
         match entry.body:
             case IssueHeld():
                 return  # it says what is remembered already
-            case DaemonStarted() | Adopted() | ClockJumped():
+            case DaemonStarted() | Adopted() | ClockJumped() | BacklogHeld():
                 self._all = True
             case TimerDue(key=key):
                 self._touched.add(split_timer(key)[1])

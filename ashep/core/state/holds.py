@@ -1,5 +1,6 @@
 """Why an issue does not start."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -11,6 +12,16 @@ class Hold(NamedTuple):
     why: str
     of: str = ""
     """What stands in the way, where a hold of this code may be of several: a pause's key, a provider, whose cap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What was ready before anything was worked on."""
+
+    settled: bool = False
+    """How much of it is worked on is decided."""
+    issues: frozenset[str] = frozenset()
+    """Those of it that are held."""
 
 
 PAUSED = ("paused_by_hand", "quiet_hours")

@@ -24,6 +24,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state import config_edits as edits
 from ashep.core.state import notices, pauses, providers
 from ashep.core.state.flow import Flow
+from ashep.core.state.holds import Backlog
 from ashep.core.state.immutable import replace
 from ashep.core.state.indexes import NO_INDEXES, NO_ISSUES, Indexes, following
 from ashep.core.state.run import runner_of
@@ -49,6 +50,8 @@ NO_SOURCES: HashTrieMap[str, SourceIssue] = HashTrieMap()
 
 
 NO_TROUBLE: HashTrieMap[str, str] = HashTrieMap()
+
+NO_BACKLOG = Backlog()
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ class World:
     """What is kept in mind of each runner."""
     sources: HashTrieMap[str, SourceIssue] = NO_SOURCES
     """What is known of issues of sources, by their ids in the tracker."""
+    backlog: Backlog = NO_BACKLOG
     trouble: HashTrieMap[str, str] = NO_TROUBLE
     """Why sources do not answer, by name."""
 
