@@ -77,7 +77,7 @@ def _killed() -> Iterator[tuple[str, Part]]:
 
 BENCHMARKS = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds", "page", "tabs", "playback", "foreman",
+    "sandboxes", "kinds", "page", "tabs", "playback", "foreman", "first_hour",
 )  # fmt: skip
 
 PARTS: dict[str, Part] = {
