@@ -189,22 +189,13 @@ class SourceWatch:
         reopening = await self._voice(source, history.reopened) if history.reopened is not None else None
         words = {"title": history.title or read.title, "body": history.body}
         view = SourceView(
-            source=source.name,
-            number=read.number,
-            url=read.url,
-            title=words["title"],
-            state=read.state,
-            text=await self._blobs.keep(json.dumps(words, ensure_ascii=False)),
-            edited=history.edited,
-            unknown=clean(history.unknown)[:200],
-            label=label,
-            labelled=read.labelled,
-            reopened=reopening,
+            source.name, read.number, read.url, words["title"], read.state,
+            await self._blobs.keep(json.dumps(words, ensure_ascii=False)),
+            edited=history.edited, unknown=clean(history.unknown)[:200],
+            label=label, labelled=read.labelled, reopened=reopening,
             closer=history.closer if read.state == "closed" else "",
-            comments=await self._comments_text(source, comments, record),
-            locked=read.locked,
-            key=read.key,
-        )
+            comments=await self._comments_text(source, comments, record), locked=read.locked, key=read.key,
+        )  # fmt: skip
         await self._shepherd.ask(partial(source_read, issue=issue, view=view))
         if issue in self._shepherd.world.sources:
             for comment in comments:

@@ -15,14 +15,22 @@ pytestmark = pytest.mark.slow
 FOLD = "What was asked, what was done, what it changes"
 
 
-@pytest.fixture
-def work(site: Site) -> None:
-    """Have the runs of t-1 work on the commit that the repository has on its branch."""
+def commit_work(site: Site, words: str) -> None:
+    """Commit a line on the branch of t-1, and have its runs have worked on that commit."""
     top = site.world.folder.parent
-    base, head = git(top, "rev-parse", "main"), git(top, "rev-parse", "ashep/t-1")
+    with (top / "more.txt").open("a") as file:
+        file.write(f"{words}\n")
+    git(top, "commit", "-qam", words)
+    base, head = git(top, "rev-parse", "main"), git(top, "rev-parse", "HEAD")
     moment = "UPDATE facts SET body = json_set(body, '$.tree.head', ?, '$.commits', json(?)) WHERE issue = 't-1' AND"
     moment += " type = 'TreeSeen' AND json_extract(body, '$.moment') = ?"
     drawn(site, (moment, (base, "[]", "before")), (moment, (head, json.dumps([head]), "after")))
+
+
+@pytest.fixture
+def work(site: Site) -> None:
+    git(site.world.folder.parent, "checkout", "-q", "ashep/t-1")
+    commit_work(site, "Two numbers.")
     text = IssueText("Title of t-1", "Two numbers are added.", acceptance="1 + 1 is 2.")
     site.portal.call(lambda: site.world.tracker.add("Title of t-1", id="t-1", text=text))
 
@@ -41,6 +49,8 @@ def test_one_click_on_a_card_shows_what_is_to_be_approved(site: Site, work: None
     expect(card.locator("pre.diff")).to_have_count(0)
     card.get_by_text(FOLD).click()
     shows_the_work(card)
+    commit_work(site, "Three numbers.")  # what is open is of now
+    expect(card.locator("pre.diff")).to_contain_text("+Three numbers.")
     assert site.said == []
 
 

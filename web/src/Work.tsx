@@ -4,7 +4,7 @@ import { api, got, queries, type RunRecord } from './api'
 import type { components } from './api-types'
 import { type Signs, useSigns } from './live'
 import { count, figure, span } from './look'
-import { Coded, type Head, Loading, Section, Trouble } from './parts'
+import { Coded, type Head as Heading, Loading, Section, Trouble } from './parts'
 
 type Changed = components['schemas']['ChangedFile']
 type Transcript = components['schemas']['Transcript']
@@ -23,7 +23,7 @@ const KINDS: Record<Changed['status'], string> = { created: 'new', modified: '',
 const UNREAD: Record<NonNullable<Changed['unread']>, string> = { binary: 'binary', large: 'too large to show', submodule: 'a submodule' }
 
 /** The files that were changed, and of each that is opened what; git is asked for no more than that. */
-export function Diff({ issue, run, title, head }: Source & { title: string; head?: Head }) {
+export function Diff({ issue, run, title, head }: Source & { title: string; head?: Heading }) {
   const asked = useQuery({ queryKey: ['diff', issue, run], queryFn: () => changes({ issue, run }) })
   const { data } = asked
   const sum = (of: 'added' | 'removed') => figure(data?.files.reduce((sum, one) => sum + one[of], 0) ?? 0)
@@ -39,7 +39,7 @@ export function Diff({ issue, run, title, head }: Source & { title: string; head
         </p>
       )}
       <ul className="files">
-        {data?.files.map((file, at) => <li key={at}><File issue={issue} run={run} file={file} first={run === undefined && at === 0} /></li>)}
+        {data?.files.map((file, at) => <li key={at}><File issue={issue} run={run} head={data.head} file={file} first={run === undefined && at === 0} /></li>)}
       </ul>
       {Boolean(data?.more) && <p className="quiet">{count(data!.more, 'more file')} changed; git shows them.</p>}
     </Section>
@@ -50,7 +50,9 @@ const Lines = ({ added, removed }: { added: string; removed: string }) => (
   <span className="changed"><b className="add">+{added}</b> <b className="del">−{removed}</b></span>
 )
 
-function File({ issue, run, file, first }: Source & { file: Changed; first: boolean }) {
+type Commit = string | null | undefined
+
+function File({ issue, run, head, file, first }: Source & { head: Commit; file: Changed; first: boolean }) {
   const [open, set] = useState(first)
   const { path, former, status, unread, link } = file
   const name = <><span className="path">{former && `${former} → `}{path}</span> <span className="quiet">{[KINDS[status], link && 'a link'].filter(Boolean).join(', ')}</span></>
@@ -58,16 +60,16 @@ function File({ issue, run, file, first }: Source & { file: Changed; first: bool
   return (
     <details open={open} onToggle={event => set(event.currentTarget.open)}>
       <summary className="file" data-step>{name} <Lines added={figure(file.added)} removed={figure(file.removed)} /></summary>
-      {open && <Patch issue={issue} run={run} path={path} />}
+      {open && <Patch issue={issue} run={run} head={head} path={path} />}
     </details>
   )
 }
 
 const SIGNS: Record<string, string> = { '+': 'add', '-': 'del', '@': 'hunk', '\\': 'hunk' }
 
-function Patch({ issue, run, path }: Source & { path: string }) {
+function Patch({ issue, run, head, path }: Source & { head: Commit; path: string }) {
   const asked = useInfiniteQuery({
-    queryKey: ['patch', issue, run, path],
+    queryKey: ['patch', issue, run, head, path], // an issue's work goes on
     queryFn: ({ pageParam }) => changes({ issue, run }, { path, after: pageParam }),
     initialPageParam: 0,
     getNextPageParam: last => last.next,

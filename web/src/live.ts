@@ -25,7 +25,7 @@ function tell(now: Connection) {
   tabs.postMessage(now)
 }
 
-const OF_AN_ISSUE = new Set(['issue', 'course', 'run', 'diff', 'session', 'transcript'])
+const OF_AN_ISSUE = new Set(['issue', 'course', 'work', 'run', 'diff', 'session', 'transcript'])
 const FOR_EVER = new Set(['words', 'record', 'patch', 'then'])
 
 const seqOf = (data: unknown): number | undefined => {

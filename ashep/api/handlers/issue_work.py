@@ -48,11 +48,10 @@ async def _read_words(acts: ActionHandlers, issue: str) -> page.IssueTexts:
         return page.IssueTexts(error=clean(pictures.redaction.text(str(error))))
     if view is None:
         return page.IssueTexts(error="The tracker does not have this issue any more.")
-    texts = {
-        name: clean(pictures.redaction.text(getattr(view.text, name)))[:LONGEST]
-        for name in ("description", "acceptance", "design", "notes")
-    }
-    return page.IssueTexts(error=None, **texts)
+    names = ("description", "acceptance", "design", "notes")
+    texts = {name: clean(pictures.redaction.text(getattr(view.text, name))) for name in names}
+    cut = {name: text if len(text) <= LONGEST else f"{text[:LONGEST]}…" for name, text in texts.items()}
+    return page.IssueTexts(error=None, **cut)
 
 
 async def read_diff(pictures: QueryHandlers, issue: str, query: WhichLines) -> Changes:

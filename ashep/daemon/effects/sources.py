@@ -95,12 +95,7 @@ class SourceEffects:
         title = " ".join(clean(words["title"]).split())[:MOST_TITLE] or f"#{view.number}"
         end = "".join(f"\n\n{part}" for part in (f"({view.url})", comment) if part)  # answers reach agents in any case
         description = f"{clean(words['body']).strip()[: MOST_TEXT - len(end)]}{end}".strip()
-        identity: dict[str, JsonValue] = {
-            "source": view.source,
-            "number": view.number,
-            "url": view.url,
-            "key": view.key,
-        }
+        identity: dict[str, JsonValue] = {name: getattr(view, name) for name in ("source", "number", "url", "key")}
         note: dict[str, JsonValue] = {NOTE: identity}
         fresh = IssueDraft(issue, title, description, "task", 2, "", note, external_ref=view.url)
         if not await annotations.create(fresh):
