@@ -34,7 +34,7 @@ test: setup claude ## run the tests, the ones with the real bd, OpenCode and Cla
 	@$(BIN)/python -m pytest $(PARALLEL)
 
 quick: venv ## run the tests that need neither bd nor OpenCode and take next to nothing: a minute
-	@$(BIN)/python -m pytest $(PARALLEL) -n 2 -m "not real and not slow and not costly"
+	@$(BIN)/python -m pytest $(PARALLEL) -n 3 -m "not real and not slow and not costly"
 
 check: setup ## all that must hold before a commit: format, lint, types, contracts, tests, docs
 	@$(MAKE) --no-print-directory lint types contracts test docs

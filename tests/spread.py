@@ -21,8 +21,9 @@ from xdist.workermanage import WorkerController
 
 KEPT = Path(__file__).with_name("durations.json")
 COSTLY = Path(__file__).with_name("costly.json")
-"""Tests without real tools that take more than `QUICK` seconds of processor time: `make quick` leaves them out."""
-QUICK = 0.04
+"""Tests without real tools that take more than `QUICK` seconds of processor time, or wait for longer than `PATIENT`
+seconds: `make quick` leaves them out."""
+QUICK, PATIENT = 0.035, 0.8
 
 TOGETHER = ("tests/e2e/", "chaos/killed/")
 """Folders whose files share a server: they come first and stand together, so that it ends with the last of them."""
@@ -147,5 +148,5 @@ class Durations:
         }
         KEPT.write_text(json.dumps(before | new, indent=0, sort_keys=True) + "\n")
         known = {name for name in costly() if name not in self._used}
-        dear = known | {name for name, used in self._used.items() if used > QUICK}
+        dear = known | {name for name, used in self._used.items() if used > QUICK or self._seconds[name] > PATIENT}
         COSTLY.write_text(json.dumps(sorted(dear), indent=0) + "\n")
