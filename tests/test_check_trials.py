@@ -368,3 +368,33 @@ async def test_cargo_reads_the_registry_of_the_home(project: Repository) -> None
 async def test_just_runs_its_recipe(project: Repository) -> None:
     need("just")
     assert (await tried(project, {"justfile": "test:\n  test -f justfile\n"})).passes
+
+
+TOX = "[tox]\nenvlist = py\nskipsdist = true\n[testenv]\ndeps = tomli-w\ncommands = python -c 'import tomli_w'\n"
+NOX = (
+    "import nox\n\n\n@nox.session\ndef tests(session):\n"
+    "    session.install('tomli-w')\n    session.run('python', '-c', 'import tomli_w')\n"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["pnpm", "yarn", "tox", "nox"])
+async def test_what_brings_its_dependencies_from_the_network_passes_with_it(project: Repository, tool: str) -> None:
+    need(tool)
+    if tool in ("pnpm", "yarn"):
+        project.write({**node_project(project, "2.1.3"), ".gitignore": "node_modules\n"})
+        call(project, tool, "install", *(("--lockfile-only",) if tool == "pnpm" else ()))
+        trial = await tried(project)
+    else:
+        trial = await tried(project, {"tox.ini": TOX} if tool == "tox" else {"noxfile.py": NOX})
+    assert (trial.passes, trial.proposal.kind, trial.command[0]) == (True, tool, tool)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["make", "unittest"])
+async def test_what_needs_nothing_passes_as_it_is(project: Repository, kind: str) -> None:
+    need("make")
+    test = "import unittest\n\n\nclass Adds(unittest.TestCase):\n    def test_it(self):\n        assert 1 + 1 == 2\n"
+    files = {"Makefile": "test:\n\ttest -f Makefile\n"} if kind == "make" else {"test_calc.py": test}
+    trial = await tried(project, files)
+    assert (trial.passes, trial.proposal.kind, trial.way) == (True, kind, "as it is")
