@@ -13,17 +13,18 @@ if TYPE_CHECKING:
 MOST = 30
 """Runs whose summaries are given, the last ones."""
 
-_TYPES = ("TreePrepared", "TreeSealed", "TreeSeen", "WorkIntegrated", "WorkLanded")
+_TYPES = ("TreePrepared", "TreeSealed", "TreeSeen", "WorkIntegrated")
 
 
 def ends(database: Database | None, issue: str) -> tuple[str, str] | str | None:
     """Say between which commits the sum of an issue's work lies, or why there is none; None: nothing is known of it.
 
-    Once the work is on the newest base, that is what lands, or has landed. Before, it is what the branch holds.
+    Once the work is on the newest base, that is what lands, or has landed. Before, it is what the branch holds. In the
+    user's own work tree there is no sum where others committed between the issue's commits.
     """
-    if database is None or database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is None:
+    if database is None or not _is_known(database, issue):
         return None
-    base, head = None, None
+    base, head, start = None, None, None
     marks = ", ".join("?" * len(_TYPES))
     query = f"SELECT type, body FROM facts WHERE issue = ? AND type IN ({marks}) ORDER BY seq"
     for fact in database.execute(query, [issue, *_TYPES]):
@@ -36,18 +37,21 @@ def ends(database: Database | None, issue: str) -> tuple[str, str] | str | None:
             case "WorkIntegrated":
                 base, head = body["base"], body["commit"]
             case "TreeSeen" if body.get("moment") == "before":
-                base = base or body["tree"].get("head")
+                start = body["tree"].get("head")
+                base = base or start
             case "TreeSeen" if body.get("moment") == "after" and body.get("commits"):
+                if head not in (None, start):
+                    return "Others committed between its runs: the page of each run shows what that run changed."
                 head = body["tree"].get("head")
             case _:
                 pass
     return (base, head) if base and head and base != head else "No agent has left a commit yet."
 
 
-def summaries(database: Database | None, issue: str) -> list[json_types.RunReportJson]:
-    """Give what the agents of an issue's runs say they did, or found; the newest first."""
-    if database is None:
-        return []
+def summaries(database: Database | None, issue: str) -> list[json_types.RunReportJson] | None:
+    """Give what the agents of an issue say they did, or found; the newest first. None: nothing is known of it."""
+    if database is None or not _is_known(database, issue):
+        return None
     query = "SELECT body FROM runs WHERE issue = ? ORDER BY trace DESC LIMIT ?"
     rows: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])]
     return [
@@ -58,3 +62,7 @@ def summaries(database: Database | None, issue: str) -> list[json_types.RunRepor
         for row in rows
         if (outcome := row["outcome"])
     ]  # fmt: skip
+
+
+def _is_known(database: Database, issue: str) -> bool:
+    return database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is not None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ashep.core.facts import sources
 from ashep.core.facts.sources import SourceView, SourceWord, SourceWordSeen, Voice
@@ -21,8 +21,6 @@ RIGHTS = {"olga": "admin", "max": "write", "eve": "read"}
 """Who is there, and what they may do. Eve's word counts for nothing."""
 
 VERBS = ("approve", "approve", "changes", "answer", "stop", "dance")
-
-Asking = Literal["nobody", "label", "approval"]
 
 
 @dataclass

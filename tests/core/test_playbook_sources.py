@@ -18,7 +18,7 @@ from ashep.core.policy.policies import Human, Phase
 from ashep.core.policy.settings import AgentsSettings, People, Settings, WorkerSettings
 from ashep.core.policy.sources import GitHubSource, Sources
 from ashep.core.reconcile.observe import issue_read
-from ashep.core.reconcile.sources import commit_read, source_read, word_read
+from ashep.core.reconcile.sources import availability_read, commit_read, source_read, word_read
 from ashep.core.runs.source_comments import mark, quoted, read_word, wanted_comments
 from ashep.core.text import issues_named
 from tests.core.given import T0, adopted, policy_of
@@ -206,6 +206,21 @@ def test_an_issue_whose_source_is_none_any_more_does_not_begin() -> None:
 def test_ids_tell_repositories_apart() -> None:
     assert source_id("shop", "acme/Big_Shop.js", 7, several=True) == "shop-gh-big-shop-js-7"
     assert source_id("shop", "acme/shop", 7, several=False) == "shop-gh-7"
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_told"),
+    [
+        ("/issues answers 502: oops (request 4B1C:9F)", False),
+        ("/issues answers 504: oops (request 1A2B:33)", True),
+        ("answers 301: it was renamed", True),
+        ("", True),
+    ],
+)
+def test_a_source_s_trouble_is_told_once_whatever_id_its_requests_have(reason: str, *, is_told: bool) -> None:
+    book = book_of().answered()
+    book >> availability_read(book.world, "acme/shop", "/issues answers 502: oops (request 1A2B:33)") << ...
+    assert bool(availability_read(book.world, "acme/shop", reason)) == is_told
 
 
 # --- stopped --------------------------------------------------------------------------------------------------------

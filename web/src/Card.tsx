@@ -251,7 +251,7 @@ export function Follows({ issue: { question, due } }: { issue: Issue }) {
 
 export type Shown = { issue: Waiting; gone: boolean }
 
-const Review = lazy(() => import('./Review').then(({ Review }) => ({ default: Review })))
+export const Review = lazy(() => import('./Review').then(({ Review }) => ({ default: Review })))
 
 function Folded({ issue }: { issue: string }) {
   const [open, set] = useState(false)

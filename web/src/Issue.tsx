@@ -2,12 +2,11 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Story, type Verification } from './api'
-import { Acts, Follows } from './Card'
+import { Acts, Follows, Review } from './Card'
 import { CHECKS, count, evidence, figure, money, span, STATES, to } from './look'
 import { Choice, Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Table, Trouble, useNarrow, When, Words } from './parts'
 
 const Course = lazy(() => import('./Course').then(({ Course }) => ({ default: Course })))
-const Review = lazy(() => import('./Review').then(({ Review }) => ({ default: Review })))
 const TABS = [
   ['', 'Overview'],
   ['why', 'Why'],

@@ -91,10 +91,10 @@ class GitHubIssues:
         except ForgeRefused as refused:
             if refused.status != 301 or not path.endswith("/issues"):
                 raise
-            raise self._make_renamed() from refused
+            raise self._rename_error() from refused
         return (None if part is None else entries(part)), answer
 
-    def _make_renamed(self) -> ForgeRefused:
+    def _rename_error(self) -> ForgeRefused:
         remedy = "name it as it is called now, by `sources.github.repository` or the git remote"
         return ForgeRefused(f"{self.name} was renamed or transferred: {remedy}", status=301)
 
@@ -106,7 +106,7 @@ class GitHubIssues:
             await self._api.get(f"{self._place}/labels/{quote(self._label, safe='')}")
         except ForgeRefused as refused:
             if refused.status == 301:
-                raise self._make_renamed() from refused
+                raise self._rename_error() from refused
             if refused.status != 404:
                 raise
             reason = f"{self.name} has no label {self._label}, or cannot be seen with this token"

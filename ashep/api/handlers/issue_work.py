@@ -6,7 +6,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.api.handlers.actions import READER, ActionHandlers
-from ashep.api.handlers.queries import QueryHandlers
+from ashep.api.handlers.queries import NotFound, QueryHandlers
 from ashep.api.handlers.run_artifacts import Changes, WhichLines, read_changes
 from ashep.api.schemas import page
 from ashep.config import settings_in
@@ -23,14 +23,11 @@ TO_TRACKER = 20.0
 
 async def read_work(acts: ActionHandlers, issue: str) -> page.IssueWork:
     """Give what was asked and what agents say. Raises `NotFound`."""
-    seq, summaries = await acts.pictures.look_up(
-        lambda model: (
-            (lists.seq(model.database), issue_work.summaries(model.database, issue))
-            if issue_work.ends(model.database, issue) is not None
-            else None
-        ),
-        f"nothing is known of an issue {issue}",
+    seq, summaries = await acts.pictures.read(
+        lambda model: (lists.seq(model.database), issue_work.summaries(model.database, issue))
     )
+    if summaries is None:
+        raise NotFound(f"nothing is known of an issue {issue}")
     return {"seq": seq, "words": await _read_words(acts, issue), "summaries": summaries}
 
 

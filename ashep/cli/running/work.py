@@ -116,7 +116,7 @@ def _print_dry_run(seen: "DryRun", *, prompt: bool, as_json: bool) -> None:
     for note in seen.notes:
         output.note(note)
     output.say(WORKPLACE[seen.workspace])
-    output.table(("HELD", "TITLE", "CODE", "WHY"), [(held[0], titles[held[0]], *held[1:]) for held in seen.held])
+    output.table(("HELD", "TITLE", "CODE", "WHY"), [(issue, titles[issue], *reasons) for issue, *reasons in seen.held])
 
 
 @app.command(epilog=example("ashep stop", "ashep stop --server"))

@@ -16,11 +16,11 @@ def after_ready(earlier: World, world: World, fact: ReadySeen | ReadyChanged) ->
     choice = world.daemon.backlog if world.daemon is not None else ""
     if not choice or world.backlog.settled or world.policies is None or len(world.ready) <= MOST:
         return []
+    if any(flow.counters.cycle > 0 or flow.issue.stamp is not None for flow in world.flows.values()):
+        return []  # something was worked on, by this journal or another one
     flows = [flow for issue in world.ready if (flow := world.flows.get(issue)) is not None]
     waiting = sorted((flow for flow in flows if eligible(world, flow)[0] is None), key=rank)
-    # by this journal, or by another one
-    is_begun = any(flow.counters.cycle > 0 or flow.issue.stamp is not None for flow in world.flows.values())
-    if len(waiting) <= MOST or is_begun:
+    if len(waiting) <= MOST:
         return []
     first = () if choice == "none" else (flow.issue.id for flow in waiting[:MOST])
     issues = tuple(sorted({*world.ready}.difference(first)))  # of those that nobody has read yet, too

@@ -1,5 +1,6 @@
 """Issues of sources: whether they may be worked on, what an answer there leads to, and what is lacking."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, get_args
@@ -22,6 +23,9 @@ STOPPED = ("work", "person", "parked")
 """Stages in which an issue is given back that may not be worked on any more; what is about to land ends by itself."""
 
 ANSWERS = ("approve", "changes", "answer")
+
+_VARYING = re.compile(r"(?<![\w:.+-])(?!\d{3}(?![\w.+-]))[\w:.+-]*\d[\w:.+-]*")
+"""Words of a reason with a number that is no status of HTTP."""
 
 NODDED = ("edited", "reopened", "label", "stopped")
 """Why an issue waits that `/ashep approve` allows again, where no question is open."""
@@ -59,8 +63,13 @@ def commit_read(world: World, issue: str, commit: str) -> list[Fact]:
 
 
 def availability_read(world: World, source: str, reason: str) -> list[Fact]:
-    """Tell that a source does not answer any more, why it does not now, or that it answers again."""
-    return [facts.SourceStood(source, reason)] if world.trouble.get(source, "") != reason else []
+    """Tell that a source does not answer any more, why it does not now, or that it answers again.
+
+    A reason that differs in ids, times and numbers alone is the same: forges name each request.
+    """
+    earlier = world.trouble.get(source, "")
+    is_same = bool(earlier) == bool(reason) and _VARYING.sub("", earlier) == _VARYING.sub("", reason)
+    return [] if is_same else [facts.SourceStood(source, reason)]
 
 
 def due(world: World, source: str) -> list[Fact]:

@@ -1,0 +1,80 @@
+"""What a person reads of an issue's work: the commits between which its sum lies, and what agents report."""
+
+import json
+import sqlite3
+from typing import Any
+
+import pytest
+
+from ashep.views.issue_work import MOST, ends, summaries
+
+NOTHING = "No agent has left a commit yet."
+MIXED = "Others committed between its runs: the page of each run shows what that run changed."
+Row = tuple[str, dict[str, Any]]
+
+
+def prepared(base: str, head: str) -> Row:
+    return "TreePrepared", {"base": base, "head": head}
+
+
+def sealed(head: str) -> Row:
+    return "TreeSealed", {"head": head}
+
+
+def looked(moment: str, head: str, *commits: str) -> Row:
+    return "TreeSeen", {"moment": moment, "tree": {"head": head}, "commits": commits}
+
+
+def integrated(base: str, commit: str) -> Row:
+    return "WorkIntegrated", {"base": base, "commit": commit}
+
+
+def database_of(*rows: Row, runs: int = 0) -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:")
+    database.row_factory = sqlite3.Row
+    database.executescript("CREATE TABLE issues (issue); CREATE TABLE facts (seq, issue, type, body);")
+    database.execute("CREATE TABLE runs (issue, trace, body)")
+    database.execute("INSERT INTO issues VALUES ('t-1')")
+    for seq, (kind, body) in enumerate(rows):
+        database.execute("INSERT INTO facts VALUES (?, 't-1', ?, ?)", [seq, kind, json.dumps(body)])
+    for number in range(runs):
+        outcome = {"result": "success", "verdict": None, "summary": f"report {number}"} if number % 2 else None
+        run = {"run": f"t-1/implement.{number}.1", "phase": "implement", "agent": "builder", "ended_at": None}
+        database.execute("INSERT INTO runs VALUES ('t-1', ?, ?)", [number, json.dumps(run | {"outcome": outcome})])
+    return database
+
+
+FIRST = [looked("before", "a"), looked("after", "b", "b")]
+"""The first run in the user's own work tree."""
+
+
+@pytest.mark.parametrize(
+    ("rows", "sum_"),
+    [
+        ([], NOTHING),
+        ([prepared("a", "a")], NOTHING),
+        ([prepared("a", "a"), sealed("b")], ("a", "b")),
+        ([prepared("a", "a"), sealed("b"), prepared("a", "b"), sealed("c")], ("a", "c")),  # wanted changes
+        ([prepared("a", "a"), sealed("a")], NOTHING),
+        ([prepared("a", "a"), sealed("b"), integrated("m", "x")], ("m", "x")),
+        ([prepared("a", "a"), sealed("b"), integrated("m", "x"), prepared("a", "b")], ("a", "b")),
+        (FIRST, ("a", "b")),
+        ([*FIRST, looked("before", "b"), looked("after", "c", "c")], ("a", "c")),
+        ([*FIRST, looked("before", "z"), looked("after", "z")], ("a", "b")),
+        ([*FIRST, looked("before", "z"), looked("after", "c", "c")], MIXED),
+        ([looked("before", "a"), looked("after", "a")], NOTHING),
+    ],
+)  # fmt: skip
+def test_the_sum_lies_between_the_base_and_the_last_commit(rows: list[Row], sum_: tuple[str, str] | str) -> None:
+    assert ends(database_of(*rows), "t-1") == sum_
+
+
+def test_the_last_reports_come_first_and_are_bounded() -> None:
+    reports = summaries(database_of(runs=200), "t-1")
+    assert reports is not None
+    assert [report["summary"] for report in reports] == [f"report {number}" for number in range(199, 199 - MOST, -2)]
+
+
+@pytest.mark.parametrize("database", [None, database_of()])
+def test_of_an_issue_that_nobody_knows_there_is_nothing(database: sqlite3.Connection | None) -> None:
+    assert (ends(database, "t-9"), summaries(database, "t-9")) == (None, None)
