@@ -151,7 +151,8 @@ BROKEN_LAWS = mutants([
 """Each breaks a law in some life."""
 
 BROKEN_PLAYBOOKS = mutants([
-    ("a strange backlog is worked on", backlog, "after_ready", "len(waiting) <= MOST or", ""),
+    ("a small backlog is held", backlog, "after_ready", "if len(waiting) <= MOST:", "if False:"),
+    ("a backlog is held though work has begun", backlog, "after_ready", "if any(", "if False and any("),
     ("who was asked about a backlog is asked again", backlog, "after_ready", "world.backlog.settled", "False"),
     ("a pushed branch goes", workspace_retention, "due", "one.work.pull is not None", "False"),
     ("the tree of an open issue goes", workspace_retention, "going", 'flow.stage != "closed" or', ""),

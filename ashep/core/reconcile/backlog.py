@@ -16,7 +16,7 @@ def after_ready(earlier: World, world: World, fact: ReadySeen | ReadyChanged) ->
     choice = world.daemon.backlog if world.daemon is not None else ""
     if not choice or world.backlog.settled or world.policies is None or len(world.ready) <= MOST:
         return []
-    if any(flow.counters.cycle > 0 or flow.issue.stamp is not None for flow in world.flows.values()):
+    if any(flow.issue.stamp is not None for flow in world.flows.values()):
         return []  # something was worked on, by this journal or another one
     flows = [flow for issue in world.ready if (flow := world.flows.get(issue)) is not None]
     waiting = sorted((flow for flow in flows if eligible(world, flow)[0] is None), key=rank)
