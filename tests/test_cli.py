@@ -137,7 +137,7 @@ def test_a_project_that_is_not_set_up_is_told_what_to_do(tmp_path: Path) -> None
     for command in (["status"], ["runs"], ["why", "t-1"], ["work"], ["stop"], ["policy", "check"], ["approve", "t-1"]):
         done = ashep(*command, cwd=tmp_path)
         assert (done.code, done.out) == (2, "")
-        assert done.err == f"ashep: {tmp_path} has no folder .agent-shepherd: run `ashep init` in the project first\n"
+        assert done.err == f"ashep: {tmp_path} has no folder .agent-shepherd: run `ashep setup` in the project first\n"
     assert ashep("-C", "nowhere", "status", cwd=tmp_path).err == "ashep: nowhere: there is no such folder\n"
 
 

@@ -447,7 +447,7 @@ def test_mistakes_in_files_are_told(project: Path) -> None:
     (line,) = doctor.configuration(project)
     assert line.level == "error"
     assert "config.yaml:2: wroker" in line.what
-    assert doctor.configuration(project.parent)[0].remedy == "run `ashep init`"
+    assert doctor.configuration(project.parent)[0].remedy == "run `ashep setup`"
     assert doctor.configuration(project.rename(project.with_name("a%20b")))[-1].remedy == "move the project"
 
 

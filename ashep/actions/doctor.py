@@ -136,7 +136,7 @@ def configuration(project: Path) -> list[CheckLine]:
     """Look at the user's files."""
     folder = project / FOLDER
     if not folder.is_dir():
-        return [CheckLine("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
+        return [CheckLine("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep setup`")]
     findings = examine(folder).findings
     lines = [CheckLine(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
     try:

@@ -46,7 +46,7 @@ def configured(project: Path) -> Path:
     """Give the folder `.agent-shepherd`; `UsageError` where there is none."""
     folder = project / FOLDER
     if not folder.is_dir():
-        raise UsageError(f"{project} has no folder {FOLDER}: run `ashep init` in the project first")
+        raise UsageError(f"{project} has no folder {FOLDER}: run `ashep setup` in the project first")
     return folder
 
 

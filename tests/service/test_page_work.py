@@ -17,7 +17,7 @@ import pytest
 from anyio import to_thread
 from typer.testing import CliRunner
 
-from ashep.api.handlers import events, run_artifacts
+from ashep.api.handlers import events, issue_work, run_artifacts
 from ashep.api.routes import V1
 from ashep.cli.commands import app
 from ashep.config import write_starter
@@ -208,6 +208,12 @@ async def test_what_was_asked_and_what_agents_say_stand_side_by_side(world: Worl
         ("implement", "success", "done")
     ]
     assert (await client.get(f"{V1}/issues/t-9/work")).status_code == 404
+
+
+async def test_of_a_long_text_the_beginning_is_given(world: World, client: httpx.AsyncClient) -> None:
+    world.tracker.add("Add", id="t-2", text=IssueText("Add", "x" * 1024**2))
+    description = (await told(client, "/issues/t-2/work"))["words"]["description"]
+    assert (len(description), description[-2:]) == (issue_work.LONGEST + 1, "x…")
 
 
 # --- transcripts --------------------------------------------------------------------------------------------------
