@@ -16,20 +16,28 @@ FOLD = "What was asked, what was done, what it changes"
 
 
 def commit_work(site: Site, words: str) -> None:
-    """Commit a line on the branch of t-1, and have its runs have worked on that commit."""
+    """Commit a line on the branch of t-1, as a run of it would: two more facts are about it."""
     top = site.world.folder.parent
+    base = git(top, "rev-parse", "HEAD")
     with (top / "more.txt").open("a") as file:
         file.write(f"{words}\n")
     git(top, "commit", "-qam", words)
-    base, head = git(top, "rev-parse", "main"), git(top, "rev-parse", "HEAD")
-    moment = "UPDATE facts SET body = json_set(body, '$.tree.head', ?, '$.commits', json(?)) WHERE issue = 't-1' AND"
-    moment += " type = 'TreeSeen' AND json_extract(body, '$.moment') = ?"
-    drawn(site, (moment, (base, "[]", "before")), (moment, (head, json.dumps([head]), "after")))
+    head = git(top, "rev-parse", "HEAD")
+    row = (
+        "INSERT INTO facts (seq, at, kind, type, issue, run, body) SELECT meta.value + ?, at, kind, type, issue, run,"
+        " json_set(body, '$.moment', ?, '$.tree.head', ?, '$.commits', json(?)) FROM facts, meta"
+        " WHERE issue = 't-1' AND type = 'TreeSeen' AND key = 'seq' ORDER BY seq LIMIT 1"
+    )
+    drawn(
+        site, (row, (1, "before", base, "[]")), (row, (2, "after", head, json.dumps([head]))),
+        ("UPDATE meta SET value = value + 1 WHERE key = 'seq'", ()),
+    )  # fmt: skip
 
 
 @pytest.fixture
 def work(site: Site) -> None:
     git(site.world.folder.parent, "checkout", "-q", "ashep/t-1")
+    drawn(site, ("UPDATE facts SET body = json_set(body, '$.moment', 'look') WHERE issue = 't-1'", ()))
     commit_work(site, "Two numbers.")
     text = IssueText("Title of t-1", "Two numbers are added.", acceptance="1 + 1 is 2.")
     site.portal.call(lambda: site.world.tracker.add("Title of t-1", id="t-1", text=text))
@@ -39,7 +47,7 @@ def shows_the_work(place: Locator) -> None:
     """Expect description, acceptance, an agent's summary and a changed line."""
     for words in ("Two numbers are added.", "1 + 1 is 2.", "done"):
         expect(place).to_contain_text(words)
-    expect(place.locator("pre.diff")).to_contain_text("+More.")
+    expect(place.locator("pre.diff")).to_contain_text("+Two numbers.")
 
 
 def test_one_click_on_a_card_shows_what_is_to_be_approved(site: Site, work: None) -> None:
