@@ -344,7 +344,7 @@ async def test_what_a_killed_ashep_left_is_ended_before_anything_is_probed(fake:
         (fake.folder / "children").touch()
         before = len(fake.children())
         async with await anyio.open_process(argv) as starter:
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 while len(fake.children()) < before + 2:
                     await anyio.sleep(0.05)
             starter.kill()
@@ -696,7 +696,7 @@ async def test_the_events_journal_gives_hints_where_it_is_on(world: BeadsWorld) 
         await anyio.sleep(2)
         assert hints == 0
         world.person_comments(issue, "person", "hello")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await arrived.wait()
         assert world.tracker.calls["events --follow"] == 1
         group.cancel_scope.cancel()

@@ -263,7 +263,7 @@ async def test_a_fetch_that_fails_or_hangs_is_ended_and_told_and_work_goes_on_fr
     clone.git("remote", "set-url", "origin", "ext::sh -c sleep% 600")
     clone.git("config", "protocol.ext.allow", "always")
     monkeypatch.setattr(checkup, "FETCH", 1.0)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         assert await looked.fetch("main") == known
     assert "origin cannot be fetched: it did not answer in 1 s" in (await looked.look("main")).error
     shutil.move(hub_of(clone).top, clone.top.parent / "gone")

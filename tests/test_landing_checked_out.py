@@ -441,7 +441,7 @@ async def test_a_stop_in_order_lets_a_move_end(world: GitLandingWorld) -> None:
     flag.unlink()
     async with anyio.create_task_group() as group:
         group.start_soon(world.landing.advance, "main", made.base, made.commit)
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not flag.exists():
                 await anyio.sleep(0.01)
         group.cancel_scope.cancel()

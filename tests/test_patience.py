@@ -98,7 +98,7 @@ async def test_an_attached_server_that_is_slow_gets_longer_each_time(tmp_path: P
         environ = {"HOME": str(tmp_path)}
         endpoint = AttachedServer(url=f"http://127.0.0.1:{port}", password="x", state=tmp_path, environ=environ)
         runner = OpencodeRunner(endpoint, directory=tmp_path)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not any(port == used for used, _ in server.process_table.services() or [(port, "")]):
                 await anyio.sleep(0.05)
         try:

@@ -58,7 +58,7 @@ def stubborn(tmp_path: Path) -> Path:
 
 async def pids_in(path: Path, count: int) -> list[int]:
     """Wait until `count` processes have written their pids."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while True:
             text = await anyio.Path(path).read_text() if await anyio.Path(path).exists() else ""
             if text.count("\n") >= count:

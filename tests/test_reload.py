@@ -319,6 +319,6 @@ async def test_a_signal_and_a_change_of_a_file_are_seen_and_others_are_not(tmp_p
 
 async def test_a_stop_does_not_wait_for_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reload_module, "BEGUN", 60_000)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with meanwhile(Counting(tmp_path).run):
             await anyio.sleep(0.5)  # until it watches

@@ -629,7 +629,7 @@ async def test_offering_does_not_wait_for_a_locked_database(state: Path, blank: 
         tasks.start_soon(to_thread.run_sync, lock)
         await to_thread.run_sync(locked.wait)
         tasks.start_soon(follower.run)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await tell_all(blank, follower, story(), World())
         go.set()
         await wait_until(partial(is_drawn, state))

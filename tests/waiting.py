@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 
-async def wait_until(fact: Callable[[], object], within: float = 20.0, every: float = 0.02) -> None:
+async def wait_until(fact: Callable[[], object], within: float = 60.0, every: float = 0.02) -> None:
     """Wait until something holds, which may have to be awaited itself."""
     with anyio.fail_after(within):
         while True:

@@ -48,7 +48,7 @@ SANDBOX = "place}\nagents: {sandbox: bwrap"
 """What stands for a workspace where agents have a sandbox each."""
 
 BOUND = 120.0
-"""Seconds that a process of ashep may take to come to its end."""
+"""Seconds for which a process of ashep may write nothing into its journal before it ends: a slow machine writes late."""
 
 STARTS = 6
 """Processes of ashep that a life may need beyond the ones that were killed: one ends while a person is asked."""
@@ -214,7 +214,12 @@ class Place:
             ours["ASHEP_TEST_KEEP_SERVER"] = "1"
         process = self.start(output, "work", "--until-idle", "--idle-grace", "20s", **ours)
         try:
-            wait_for(lambda: process.poll() is not None or person.look(), BOUND, "ashep had not ended")
+            wait_for(
+                lambda: process.poll() is not None or person.look(),
+                BOUND,
+                "ashep had not ended, and written nothing",
+                progress=lambda: journal_size(self.state),
+            )
         finally:
             if process.poll() is None:
                 process.kill()
@@ -337,12 +342,17 @@ class Person:
         return False
 
     def _asks(self) -> bool:
-        files = sorted((self._place.state / "journal").glob("*.jsonl"))
-        size = sum(file.stat().st_size for file in files)
+        size = journal_size(self._place.state)
         if size != self._size:
             self._size = size
+            files = (self._place.state / "journal").glob("*.jsonl")
             self._asked = any(b'"type":"PersonAsked"' in file.read_bytes() for file in files)
         return self._asked
+
+
+def journal_size(state: Path) -> int:
+    """The bytes of a state folder's journal."""
+    return sum(file.stat().st_size for file in (state / "journal").glob("*.jsonl"))
 
 
 def records(state: Path) -> Iterator[dict[str, Any]]:
@@ -353,10 +363,18 @@ def records(state: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line.rpartition("\t")[0])
 
 
-def wait_for(found: Callable[[], Any], bound: float, what: str, every: float = 0.02) -> Any:
-    """Wait until something is there; fail after `bound` seconds."""
-    end = time.monotonic() + bound
+def wait_for(
+    found: Callable[[], Any],
+    bound: float,
+    what: str,
+    every: float = 0.02,
+    progress: Callable[[], object] = lambda: None,
+) -> Any:
+    """Wait until something is there; fail `bound` seconds after what `progress` returns has changed last."""
+    end, last = time.monotonic() + bound, progress()
     while not (value := found()):
+        if (now := progress()) != last:
+            end, last = time.monotonic() + bound, now
         assert time.monotonic() < end, f"{what} within {bound:.0f} s"
         time.sleep(every)
     return value

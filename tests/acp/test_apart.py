@@ -98,7 +98,7 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
     sent = prompt(session, word)
     await apart.runner.send(sent)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while apart.model.requests_seen(word) < 2 or not await anyio.to_thread.run_sync(called, "sleep", "9876"):
             await anyio.sleep(0.05)
     match who:

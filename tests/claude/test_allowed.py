@@ -44,7 +44,7 @@ async def test_what_was_asked_is_answered_by_another_daemon(world: ClaudeWorld) 
     assert not await other.reply(session, request.id, "question", "answer", (), "")
     assert not await other.reply(session, "0" * 24, "permission", "allow", (), "")
     assert await other.reply(session, request.id, "permission", "allow", (), "")
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while (await other.turn(session, sent.message_id)).state != "finished":
             await anyio.sleep(0.05)
     (answer,) = world.model.asks[-1].results

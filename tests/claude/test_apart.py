@@ -121,7 +121,7 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
     sent = prompt(session, word)
     await apart.runner.send(sent)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while apart.model.requests_seen(word) < 2 or not await anyio.to_thread.run_sync(called, "sleep", "987"):
             await anyio.sleep(0.05)
     attempt = await anyio.to_thread.run_sync(attempt_of, apart, sent.message_id)
@@ -182,7 +182,7 @@ async def test_nothing_begins_beside_a_person_who_has_the_session_open_in_a_sand
     nothing = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
     person, _ = start(profile.sandbox, profile.view, argv, profile.make_environment(apart.environ), nothing)
     apart.people.append(person)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while apart.model.requests_seen(word) < 1:
             await anyio.sleep(0.05)
     assert await apart.runner.busy((session,)) == {session}

@@ -90,7 +90,7 @@ async def test_it_is_made_shorter_in_the_midst_of_a_turn_which_goes_on(
     assert (turn.state, turn.text, turn.error, turn.people) == ("finished", "END", None, ())
     assert (turn.tokens, turn.cost) == (5000 + LONG + 1000 + 2000 + 75, pytest.approx(TURN + SHORT + AFTER))
     assert (world.begun, grows.asked) == ([(session, sent.message_id)], 1)
-    with anyio.fail_after(20):  # who follows may be told of the end after who asks
+    with anyio.fail_after(60):  # who follows may be told of the end after who asks
         while signs() <= 2:
             await anyio.sleep(0.05)
     again = await sent_in(world, session, "again")

@@ -62,7 +62,7 @@ async def test_what_may_not_begin_is_not_asked_of_the_model_and_may_later(world:
     sent = prompt(session, word)
     world.may_begin = False
     await world.runner.send(sent)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while (turn := await world.runner.turn(session, sent.message_id)).state == "running":
             await anyio.sleep(0.05)
     assert (turn.state, world.model.requests_seen(word)) == ("missing", 0)
@@ -170,7 +170,7 @@ async def test_a_turn_that_ends_while_somebody_follows_is_an_urgent_sign_and_lea
     async with anyio.create_task_group() as group:
         group.start_soon(listen)
         await world.runner.send(sent)
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await urgent.wait()
             pid = int(await anyio.Path(world.directory, "left").read_text())
             while await anyio.Path(f"/proc/{pid}").exists():

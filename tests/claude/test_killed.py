@@ -50,7 +50,7 @@ async def test_a_turn_goes_on_without_its_daemon_and_its_end_is_taken_from_the_f
 async def test_without_a_daemon_nothing_begins_and_then_it_does_once(world: ClaudeWorld) -> None:
     word = name()
     session, message, instance = await owned(world, word, "at-once")
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while (turn := await world.runner.turn(session, message)).state == "running":
             await anyio.sleep(0.05)
     assert (turn.state, turn.instance) == ("missing", f"{instance} ended")
@@ -74,7 +74,7 @@ async def test_killed_at_the_gate_it_may_have_begun_and_begins_again_where_it_is
     session, word = await opened(world), name()
     sent = prompt(session, word)
     first = await runner.send(sent)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         await at_gate.wait()
     assert (await runner.turn(session, sent.message_id)).state == "running"
     await world.kill()
@@ -94,7 +94,7 @@ async def test_killed_in_a_tool_the_tool_ends_too_before_anything_begins(world: 
     session = await opened(world)
     sent = prompt(session, word)
     first = await world.runner.send(sent)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while not await anyio.Path(mark).exists() or not (pid := await anyio.Path(mark).read_text()).strip():
             await anyio.sleep(0.02)
     _, started = await anyio.to_thread.run_sync(process_table.stat, int(pid))
@@ -121,7 +121,7 @@ async def test_what_a_stopped_turn_cost_is_known_and_nobody_pays_it_again(world:
     session = await opened(world)
     first, second = prompt(session, "first"), prompt(session, "second")
     await world.runner.send(first)
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while len(world.model.asks) < 3:
             await anyio.sleep(0.02)
     if by == "aborted":

@@ -150,7 +150,7 @@ async def test_one_that_a_person_renewed_meanwhile_is_there_in_a_turn_that_goes_
     world.give(0, 3600)
     issuer.access, session = "access-0", await opened(world)
     message = await world.sends(session, Call("bash", {"command": "touch on; sleep 3", "description": "wait"}))
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while not (world.directory / "on").exists():
             await anyio.sleep(0.02)
     issuer.pair, issuer.access = 1, "access-1"

@@ -98,7 +98,7 @@ async def test_pings_for_ever_are_silence(world: ClaudeWorld) -> None:
     session, _, sent = await begun(world, Act(), runs=True)
     async with anyio.create_task_group() as group:
         group.start_soon(listen)
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not world.model.asks:
                 await anyio.sleep(0.05)
         await anyio.sleep(6)

@@ -119,7 +119,7 @@ class ClaudeWorld:
     async def person_writes(self, session: str, text: str) -> str:
         """Resume it as a person would, by a process that knows nothing of ours."""
         self._starts_person([self.program, "-p", "--resume", session, "--", text])
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not (new := await anyio.to_thread.run_sync(self._written, session, text)):
                 await anyio.sleep(0.05)
         return new[-1]

@@ -370,7 +370,7 @@ async def test_one_verification_of_an_issue_at_a_time(world: World) -> None:
     async def verify(name: str, issue: str) -> None:
         answers[name] = (await ask(world, "POST", "/verify", world.request(ticket_id=issue)))[0]
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(verify, "first", "t-1")
             group.start_soon(verify, "other", "t-2")
@@ -391,7 +391,7 @@ async def test_an_end_of_the_service_is_told_to_who_waits(world: World) -> None:
     async def verify() -> None:
         answers.append(await ask(world, "POST", "/verify", world.request()))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(verify)
             while not world.verifier.requests:

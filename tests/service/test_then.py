@@ -39,7 +39,7 @@ async def test_it_says_what_the_command_says_and_now_what_now_says(
         assert (end["ready"], end["counts"]) == (False, None), "nothing is made, and it is too much for one answer"
         async with anyio.create_task_group() as group:
             group.start_soon(point_in_time.keep, world.pictures)
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 while not end["ready"]:
                     await anyio.sleep(0.05)
                     end = (await client.get(f"{V1}/then", params={"at": "0m", "issue": "t-1"})).json()

@@ -60,7 +60,7 @@ class Wire:
         given += [f"Content-Length: {len(body)}"] if body else []
         stream = await self.connect()
         said = b""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await stream.send("\r\n".join([*given, "", ""]).encode("latin-1"))
             try:
                 await stream.send(body)

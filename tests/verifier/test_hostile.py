@@ -52,7 +52,7 @@ def sleepers(marked: str) -> list[str]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while not await anyio.to_thread.run_sync(condition):
             await anyio.sleep(0.02)
 

@@ -245,10 +245,10 @@ class IsolatedRunner:
         return await anyio.to_thread.run_sync(lambda: wish_of(folder_for(self._state, place)))
 
     async def _call_server(
-        self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
+        self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float | None = None
     ) -> _Answer:
         """Call the server of a folder. One of a place is started where it does not run, and again where it went away;
-        whoever reads waits for that no longer than `patience`, for others are read after this one.
+        a reader waits for that no longer than `patience` (None: 20 s), for others are read after this one.
 
         Raises `SessionUnavailable` where that of a place does not answer: that is about this run alone. A call that
         opens or sends is not kept off by what came of other calls, and waits as long as the server shows life.
@@ -256,6 +256,7 @@ class IsolatedRunner:
         place = await anyio.to_thread.run_sync(self._place_of, directory)
         if place is None:
             return await call(self._judges)
+        patience = _READING if patience is None else patience
         maker = self._makers.setdefault(place, _Maker(self._make(place)))
         maker.used = anyio.current_time()
         if maker.used < maker.until and patience != math.inf:  # each try may take long, and others wait for it
@@ -330,7 +331,7 @@ class IsolatedRunner:
                 changed.set()
 
     async def route(
-        self, session: str, call: Callable[[OpencodeRunner, str], Awaitable[_Answer]], patience: float = _READING
+        self, session: str, call: Callable[[OpencodeRunner, str], Awaitable[_Answer]], patience: float | None = None
     ) -> _Answer:
         """Call the server that has a session (see `_call_server`)."""
         location = await self._find_session(session)
