@@ -48,7 +48,7 @@ SANDBOX = "place}\nagents: {sandbox: bwrap"
 """What stands for a workspace where agents have a sandbox each."""
 
 BOUND = 120.0
-"""Seconds for which a process of ashep may write nothing into its journal before it ends: a slow machine writes late."""
+"""Seconds without a line in its journal after which a process of ashep is taken for stuck: a slow one still writes."""
 
 STARTS = 6
 """Processes of ashep that a life may need beyond the ones that were killed: one ends while a person is asked."""
