@@ -177,7 +177,9 @@ class Site:
         return self.run(self.bd_program, f"--actor={actor}", *words)
 
     def ashep(self, *words: str) -> str:
-        return shared().run(words, self.environ, self.project)[1]
+        code, output, errors = shared().run(words, self.environ, self.project)
+        print(f"{words} ended with {code}: {errors}")  # pytest shows it where a test fails
+        return output
 
     def living(self) -> "Working":
         """A daemon that works on whatever is ready, and goes on from test to test until one needs another."""
