@@ -14,13 +14,13 @@ pytestmark = pytest.mark.real
 MINE = "I look into this myself for a moment."
 
 
-def slow_at_first(ask: ModelRequest) -> Reply:
-    """Half a minute of words; what a person says, and the second prompt, are answered at once."""
+def slow_at_first(ask: ModelRequest, seconds: int = 30) -> Reply:
+    """So many seconds of words; what a person says, and the second prompt, are answered at once."""
     if MINE in ask.prompt:
         return Reply("As you wish.")
     if "A person has worked in this session" in ask.prompt:
         return Reply(outcome_text(summary="went on"))
-    return Reply("I think about it, slowly. " * 15 + outcome_text(), drip=0.4)
+    return Reply("I think about it, slowly. " * (seconds // 2) + outcome_text(), drip=0.4)
 
 
 def session_of(site: Site, run: str) -> str:
@@ -65,7 +65,7 @@ def test_who_writes_in_a_session_is_left_alone_and_then_the_agent_goes_on(site: 
 
 @pytest.mark.promise("P13")
 def test_an_issue_is_taken_and_released_at_the_command_line(site: Site) -> None:
-    issue = site.add("take me", behaves=slow_at_first)
+    issue = site.add("take me", behaves=lambda ask: slow_at_first(ask, 120))  # a busy machine takes it late
     working = site.living()
     session = session_of(site, f"{issue}/implement.1.1")
     told = site.ashep("take", issue, "-m", "I have an idea")
