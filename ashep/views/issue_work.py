@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 MOST = 30
 """Runs whose summaries are given, the last ones."""
 
+NO_COMMIT = "No agent has left a commit yet."
+"""Why there is no sum of work that nobody has begun."""
+
 _TYPES = ("TreePrepared", "TreeSealed", "TreeSeen", "WorkIntegrated")
 
 
@@ -45,7 +48,7 @@ def ends(database: Database | None, issue: str) -> tuple[str, str] | str | None:
                 head = body["tree"].get("head")
             case _:
                 pass
-    return (base, head) if base and head and base != head else "No agent has left a commit yet."
+    return (base, head) if base and head and base != head else NO_COMMIT
 
 
 def summaries(database: Database | None, issue: str) -> list[json_types.RunReportJson] | None:

@@ -5,6 +5,7 @@ import json
 import pytest
 from playwright.sync_api import Locator, expect
 
+from ashep.core.policy.settings import Labels
 from ashep.ports.tracker import IssueText
 from tests.page.conftest import Site
 from tests.page.test_acts import drawn
@@ -35,10 +36,14 @@ def commit_work(site: Site, words: str) -> None:
 
 
 @pytest.fixture
-def work(site: Site) -> None:
+def branch(site: Site) -> None:
     git(site.world.folder.parent, "checkout", "-q", "ashep/t-1")
     drawn(site, ("UPDATE facts SET body = json_set(body, '$.moment', 'look') WHERE issue = 't-1'", ()))
     commit_work(site, "Two numbers.")
+
+
+@pytest.fixture
+def work(site: Site, branch: None) -> None:
     text = IssueText("Title of t-1", "Two numbers are added.", acceptance="1 + 1 is 2.")
     site.portal.call(lambda: site.world.tracker.add("Title of t-1", id="t-1", text=text))
 
@@ -67,3 +72,34 @@ def test_the_page_of_an_issue_begins_with_its_work(site: Site, work: None) -> No
     site.go(shown, "/issues/t-1")
     shows_the_work(shown.locator("main"))
     assert site.said == []
+
+
+def test_every_file_is_seen_before_work_is_approved_where_the_policy_asks_for_it(site: Site, branch: None) -> None:
+    """What is written to a line goes into the request for changes; a new commit is to be seen again."""
+    policies = site.world.folder / "policies.yaml"
+    policies.write_text(policies.read_text().replace("ask: Merge this?", "seen: all"))
+    site.asks("t-1")
+    shown = site.opened(site.browser.new_context())
+    site.go(shown, "/issues/t-1")
+    answer, files = shown.get_by_role("region", name="What you can do"), shown.locator(".review")
+    files.locator("[data-line='2']").click()
+    assert files.get_by_label("Line").input_value() == "2"
+    shown.keyboard.type("why two?")
+    files.get_by_role("button", name="Add").click()
+    expect(answer.get_by_role("textbox")).to_have_value("more.txt:2: why two?")
+    expect(files).to_contain_text("0 of 1 seen")
+    answer.get_by_role("button", name="Approve").click()
+    expect(answer).to_contain_text("every changed file is seen first; not marked as seen: more.txt")
+    files.locator("summary", has_text="more.txt").focus()
+    shown.keyboard.press("v")
+    expect(files).to_contain_text("1 of 1 seen")
+    expect(files.locator("pre.diff")).to_have_count(0)
+    commit_work(site, "Three numbers.")
+    expect(files).to_contain_text("0 of 1 seen")
+    files.get_by_label("seen").check()
+    answer.get_by_role("button", name="Approve").click()
+    expect(answer.get_by_role("status").first).to_contain_text("approved as Pat")
+    labels, comments = site.tracked("t-1")
+    assert Labels().approved in labels
+    assert len(comments) == 1
+    site.said.clear()  # the browser's own line about the 409

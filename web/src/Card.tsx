@@ -3,7 +3,7 @@ import { lazy, type ReactNode, Suspense, useEffect, useRef, useState, useSyncExt
 import { Link } from 'wouter'
 import { act, type Act, asks, current, type Given, type Issue, queries, Refused, store, told, type Waiting, type Way } from './api'
 import { count, evidence, figure, money, to } from './look'
-import { Ago, Choice, Facts, Findings, Loading, useDraft, When, Words } from './parts'
+import { Ago, Choice, Facts, Findings, Loading, useDraft, useSeen, When, Words } from './parts'
 
 // --- approvals that can be taken back ---------------------------------------------------------------------------
 
@@ -98,6 +98,7 @@ export function Acts({ issue }: { issue: Issue }) {
   const [phase, pick] = useState('')
   const [looking, look] = useState(false)
   const [said, say] = useState(NOTHING)
+  const [seen] = useSeen(issue.issue)
   const words = useRef<HTMLTextAreaElement>(null)
   const approving = useWaiting().some(one => one.issue === issue.issue && !one.failed)
   const { question, code, state, flags } = issue
@@ -124,7 +125,7 @@ export function Acts({ issue }: { issue: Issue }) {
   }
   const approve = () => {
     look(!looking && flags.length > 0)
-    if (looking || !flags.length) send('approve', { flags })
+    if (looking || !flags.length) send('approve', { flags, seen: seen.head ? seen : null })
   }
   const wanting = (then: () => void) => () => (text.trim() ? then() : words.current?.focus())
 

@@ -171,7 +171,7 @@ function useKeys(ask: (dialog: Asked) => void) {
       else if (event.key === 'Enter' && on.matches('[data-step]:not(a)')) on.querySelector('a')?.click()
       else if (event.key === '.') newest()
       else if (event.key === '[' || event.key === ']') tab(event.key === ']' ? 1 : -1)
-      else if ('axt'.includes(event.key)) press(event.key)
+      else if ('axtv'.includes(event.key)) press(event.key)
       else return
       event.preventDefault()
     }
@@ -191,7 +191,7 @@ function come(to: HTMLElement | null | undefined) {
   to?.scrollIntoView({ block: 'nearest' })
 }
 
-/** A story ends with what is newest; a list begins with it. */
+/** The course of runs ends with what is newest; a list begins with it. */
 function newest() {
   come(document.querySelector<HTMLElement>('[data-newest]') ?? document.querySelector<HTMLElement>('[data-step]'))
 }
@@ -203,7 +203,8 @@ function tab(by: number) {
 
 function press(key: string) {
   const button = `[data-key=${key}]`
-  const found = document.activeElement?.closest('[data-step]')?.querySelector<HTMLElement>(button) ?? document.querySelector<HTMLElement>(`[data-alone] ${button}`)
+  const near = document.activeElement?.closest(key === 'v' ? '.judged' : '[data-step]')
+  const found = near?.querySelector<HTMLElement>(button) ?? document.querySelector<HTMLElement>(`[data-alone] ${button}`)
   if (key === 'x') found?.focus()
   else found?.click()
 }

@@ -1,24 +1,25 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { Link } from 'wouter'
-import { asks, type Story, type Verification } from './api'
+import { asks, type Story } from './api'
 import { Acts, Follows, Review } from './Card'
-import { CHECKS, count, evidence, figure, money, span, STATES, to } from './look'
-import { Choice, Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Table, Trouble, useNarrow, When, Words } from './parts'
+import { count, evidence, figure, money, span, STATES, to } from './look'
+import { Choice, Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Trouble, useNarrow, useWide, When, Words } from './parts'
 
 const Course = lazy(() => import('./Course').then(({ Course }) => ({ default: Course })))
 const TABS = [
   ['', 'Overview'],
-  ['why', 'Why'],
   ['runs', 'Runs'],
-  ['evidence', 'Evidence'],
-  ['landing', 'Landing'],
+  ['history', 'History'],
   ['usage', 'Usage'],
 ] as const
+const FORMER: Record<string, string> = { why: 'history', evidence: '', landing: '' }
 
-export default function Issue({ issue, tab }: { issue: string; tab: string }) {
+export default function Issue({ issue, tab: named }: { issue: string; tab: string }) {
+  const tab = FORMER[named] ?? named
   const asked = useQuery(asks.issue(issue))
   const { data } = asked
+  const wide = useWide()
   const stands = data?.issue
   return (
     <>
@@ -31,7 +32,7 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
             <Words text={stands.reason} />
             {stands.due && <>; {stands.question ? 'its deadline is' : 'until'} <When at={stands.due} /></>}
           </p>
-          <div className={`stands s-${stands.state}`} data-alone>
+          <div className={`stands s-${stands.state}`}>
             <div>
               <Facts
                 of={[
@@ -47,9 +48,8 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
               {stands.question && <blockquote><Words text={stands.question.text} /></blockquote>}
               <Dependencies of={data} />
               <Findings found={evidence(stands)} />
-              <Follows issue={stands} />
+              {!wide && <Follows issue={stands} />}
             </div>
-            <Acts issue={stands} />
           </div>
           <nav className="tabs" aria-label={`About ${issue}`}>
             {TABS.map(([name, word]) => (
@@ -59,17 +59,19 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
           <Suspense fallback={<Loading />}>
             {tab === 'runs' ? (
               <Course issue={issue} policy={stands.policy} />
-            ) : tab === 'evidence' ? (
-              <Evidence of={data} />
-            ) : tab === 'landing' ? (
-              <Landing of={data} />
             ) : tab === 'usage' ? (
               <Used of={data} />
-            ) : tab === 'why' ? (
-              <Why of={data} />
+            ) : tab === 'history' ? (
+              <History of={data} />
             ) : <Review issue={issue} />}
           </Suspense>
           <p className="quiet">The same in the terminal: <code>ashep why {issue}</code></p>
+          {stands.state !== 'closed' && (
+            <section className="answer" aria-label="What you can do" data-alone>
+              <Acts issue={stands} />
+              {wide && <Follows issue={stands} />}
+            </section>
+          )}
         </>
       ) : asked.isPending && <Loading />}
     </>
@@ -91,34 +93,37 @@ function Dependencies({ of }: { of: Story }) {
   )
 }
 
-// --- why --------------------------------------------------------------------------------------------------------
+// --- history ----------------------------------------------------------------------------------------------------
 
 const GAP = 30 * 60_000
 const SHOWN = 300
-const DEPTHS = [['decisions', 'decisions'], ['', 'all sentences'], ['records', 'records']] as const
+const DEPTHS = [['', 'decisions'], ['everything', 'everything'], ['records', 'raw records']] as const
+
+/** Agents that were never near to a run. */
+const FAR = /; not [^;:]+: lacks the capability [^;]+/g
 
 type Told = { seq: number; at: string; text: ReactNode; words: string }
 
-function Why({ of }: { of: Story }) {
+function History({ of }: { of: Story }) {
   const [narrowed, narrow] = useNarrow()
   const depth = narrowed.get('depth') ?? ''
   const sentences = useMemo(
     () =>
       of.story
-        .filter(({ decision }) => decision || depth !== 'decisions')
+        .filter(({ decision }) => decision || depth)
         .map(({ seq, at, type, fact, reason }): Told => ({
           seq,
           at,
           words: `${fact} ${reason} ${type}`,
-          text: <><Words text={fact} />{reason && <span className="quiet"> – <Words text={reason} /></span>}</>,
+          text: <><Words text={fact} />{reason && <span className="quiet"> – <Words text={depth ? reason : reason.replace(FAR, '')} /></span>}</>,
         })),
     [of.story, depth],
   )
-  const choice = <Choice label="How deep" value={depth} choose={one => narrow('depth', one)} of={DEPTHS} />
+  const choice = <Choice label="Detail" value={depth} choose={one => narrow('depth', one)} of={DEPTHS} />
   return (
-    <Section name="why" title="Why">
+    <Section name="history" title="History, the newest first">
       {depth === 'records' ? <Records issue={of.issue.issue} choice={choice} /> : <Lines lines={sentences} word="line" choice={choice} />}
-      {of.kept_since && <p className="quiet">The story is kept from <When at={of.kept_since} /> on.</p>}
+      {of.kept_since && <p className="quiet">The history begins on <When at={of.kept_since} />; what was before is archived.</p>}
     </Section>
   )
 }
@@ -140,7 +145,7 @@ function Records({ issue, choice }: { issue: string; choice: ReactNode }) {
     <>
       <Trouble of={asked} />
       {asked.isPending ? <Loading /> : <Lines lines={lines} word="record" choice={choice} />}
-      {asked.hasNextPage && <button onClick={() => void asked.fetchNextPage()} disabled={asked.isFetchingNextPage}>Show what comes behind</button>}
+      {asked.hasNextPage && <button onClick={() => void asked.fetchNextPage()} disabled={asked.isFetchingNextPage}>Load later records</button>}
     </>
   )
 }
@@ -149,29 +154,26 @@ function Lines({ lines, word, choice }: { lines: Told[]; word: string; choice: R
   const [text, type] = useState('')
   const [all, showAll] = useState(false)
   const wanted = text.toLowerCase()
-  const found = lines.filter(({ words, seq }) => `${words} #${seq}`.toLowerCase().includes(wanted))
-  const shown = all ? found : found.slice(-SHOWN)
+  const found = lines.filter(({ words, seq }) => `${words} #${seq}`.toLowerCase().includes(wanted)).reverse()
+  const shown = all ? found : found.slice(0, SHOWN)
   return (
     <>
       <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
         <label>
-          Only with
+          Filter
           <input type="search" value={text} onChange={event => type(event.target.value)} />
         </label>
         {choice}
         <span role="status">{text ? `${figure(found.length)} of ${count(lines.length, word)}` : count(lines.length, word)}</span>
       </form>
-      {shown.length < found.length && (
-        <button onClick={() => showAll(true)}>Show the {figure(found.length - shown.length)} before</button>
-      )}
-      {found.length === 0 && <Empty>{text ? 'No line has these words.' : 'Nothing happened to it yet.'}</Empty>}
+      {found.length === 0 && <Empty>{text ? 'No matches.' : 'Nothing has happened to it yet.'}</Empty>}
       <ol className="story">
         {shown.map((line, place) => {
-          const before = shown[place - 1]
-          const idle = before && !text ? Date.parse(line.at) - Date.parse(before.at) : 0
+          const after = shown[place - 1]
+          const idle = after && !text ? Date.parse(after.at) - Date.parse(line.at) : 0
           return (
-            <li key={line.seq} data-step data-newest={place === shown.length - 1 || undefined} tabIndex={-1}>
-              {idle > GAP && <p className="gap">{span(idle)} nothing</p>}
+            <li key={line.seq} data-step tabIndex={-1}>
+              {idle > GAP && <p className="gap">{span(idle)} without an event</p>}
               <When at={line.at} />
               <span>{line.text}</span>
               <Link href={to.record(line.seq)}>#{line.seq}</Link>
@@ -179,112 +181,7 @@ function Lines({ lines, word, choice }: { lines: Told[]; word: string; choice: R
           )
         })}
       </ol>
-    </>
-  )
-}
-
-// --- evidence ---------------------------------------------------------------------------------------------------
-
-type Check = { check_id: string; status: string; message: string; proves_nothing?: boolean; on_base?: boolean; cause?: string }
-
-export function Checks({ checks, waived = [] }: { checks: Check[]; waived?: string[] }) {
-  const row = ({ check_id, status, message, proves_nothing, on_base, cause }: Check): [string, ...ReactNode[]] => [
-    check_id,
-    check_id,
-    <Mark {...(CHECKS[status] ?? CHECKS.skipped!)}>{status}</Mark>,
-    <>
-      {proves_nothing && status === 'passed' && <b>it passed before any work, too: it proves nothing; </b>}
-      {on_base && <b>it fails on the base, too{cause && ` (likely cause: ${cause})`}: no work is to blame; </b>}
-      {waived.includes(check_id) && <b>a person let it pass; </b>}
-      <Words text={message} />
-    </>,
-  ]
-  return <Table heads={['Check', 'Found', 'What it says']} rows={checks.map(row)} />
-}
-
-function Evidence({ of: { verification, verification_log: log } }: { of: Story }) {
-  return (
-    <>
-      <Section name="checks" title="Checks">
-        {verification?.checks.length ? <Found of={verification} /> : <Empty>Nothing was verified. `ashep criteria` sets what is checked of an issue.</Empty>}
-      </Section>
-      {log.length > 0 && (
-        <Section name="log" title="Verifications">
-          <Table
-            heads={['At', 'Found', 'Commit', 'Passed', 'Failed', 'Left out']}
-            numbers={3}
-            rows={log.map((one, place) => [
-              `${place}`,
-              <When at={one.at} />,
-              one.status,
-              <><code>{one.commit}</code> <span className="quiet">{one.branch}</span></>,
-              one.passed,
-              `${one.failed} ${one.failures.join(', ')}`,
-              one.skipped,
-            ])}
-          />
-        </Section>
-      )}
-    </>
-  )
-}
-
-const Found = ({ of: { status, tree, commit, isolated, checks, waived, log } }: { of: Verification }) => (
-  <>
-    <p>
-      {status}
-      {tree && <>, of the git tree <code>{tree}</code></>}
-      {commit && <>, commit <code>{commit}</code></>}
-      {isolated !== null && (isolated ? ', in a sandbox' : ', without a sandbox')}
-    </p>
-    <Checks checks={checks} waived={waived} />
-    {log && <pre tabIndex={0}>{log}</pre>}
-  </>
-)
-
-// --- landing ----------------------------------------------------------------------------------------------------
-
-const WAYS: Record<string, string> = {
-  queued: 'waits for its turn to land',
-  integrating: 'is brought onto the newest base',
-  verifying: 'is checked as it is to land',
-  moving: 'stands on the newest base; the branch is to follow',
-  opening: 'its pull request is being opened',
-  pull_request: 'is to be merged by people',
-  waits: 'waits for the base',
-  landed: 'landed',
-  branch: 'stays on its branch',
-  unchanged: 'landed nowhere: nothing was changed',
-}
-
-function Landing({ of: { landing, files, issue } }: { of: Story }) {
-  return (
-    <>
-      <Section name="landing" title="Landing">
-        {landing ? (
-          <Pairs
-            of={[
-              ['Its work', WAYS[landing.state] ?? landing.state],
-              ['Onto', landing.onto],
-              ['Commit', landing.commit && <code>{landing.commit}</code>],
-              ['Tried again', landing.due && <When at={landing.due} />],
-            ]}
-          />
-        ) : <Empty>Its work is not on its way yet: it lands once its policy has come to close.</Empty>}
-      </Section>
-      {files && (
-        <Section name="files" title="Files">
-          <Facts of={issue.changes ? [count(issue.changes.files, 'file'), files.lines && `+${files.lines[0]} −${files.lines[1]} lines`] : []} />
-          <Pairs
-            of={[
-              ['Created', files.created.join('\n')],
-              ['Modified', files.modified.join('\n')],
-              ['Deleted', files.deleted.join('\n')],
-              ['Not named', files.more > 0 && figure(files.more)],
-            ]}
-          />
-        </Section>
-      )}
+      {shown.length < found.length && <button onClick={() => showAll(true)}>Show {figure(found.length - shown.length)} earlier</button>}
     </>
   )
 }

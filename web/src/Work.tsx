@@ -1,10 +1,10 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import { api, got, queries, type RunRecord } from './api'
 import type { components } from './api-types'
 import { type Signs, useSigns } from './live'
 import { count, figure, span } from './look'
-import { Coded, type Head as Heading, Loading, Section, Trouble } from './parts'
+import { Coded, type Head as Heading, Loading, Section, Trouble, useDraft, useSeen } from './parts'
 
 type Changed = components['schemas']['ChangedFile']
 type Transcript = components['schemas']['Transcript']
@@ -22,11 +22,18 @@ const changes = ({ issue, run }: Source, query: { path?: string; after?: number 
 const KINDS: Record<Changed['status'], string> = { created: 'new', modified: '', deleted: 'deleted', renamed: 'renamed' }
 const UNREAD: Record<NonNullable<Changed['unread']>, string> = { binary: 'binary', large: 'too large to show', submodule: 'a submodule' }
 
-/** The files that were changed, and of each that is opened what; git is asked for no more than that. */
-export function Diff({ issue, run, title, head }: Source & { title: string; head?: Heading }) {
+/** The files that were changed, and of each that is opened what; git is asked for no more than that.
+ *  `judged`: a person is to look through them, marks what is seen, and writes words to lines.
+ */
+export function Diff({ issue, run, title, head, judged = false }: Source & { title: string; head?: Heading; judged?: boolean }) {
   const asked = useQuery({ queryKey: ['diff', issue, run], queryFn: () => changes({ issue, run }) })
   const { data } = asked
   const sum = (of: 'added' | 'removed') => figure(data?.files.reduce((sum, one) => sum + one[of], 0) ?? 0)
+  const [marks, mark] = useSeen(issue)
+  const commit = data?.head ?? ''
+  const seen = marks.head === commit ? marks.paths : []
+  const see = (path: string) => mark({ head: commit, paths: seen.includes(path) ? seen.filter(one => one !== path) : [...seen, path] })
+  const next = data?.files.findIndex(({ path }) => !seen.includes(path))
   return (
     <Section name={`diff-${issue}`} title={title} head={head}>
       <Trouble of={asked} />
@@ -36,10 +43,16 @@ export function Diff({ issue, run, title, head }: Source & { title: string; head
         <p className="quiet">
           {count(data.files.length + data.more, 'file')}, <Lines added={sum('added')} removed={sum('removed')} />, from{' '}
           <code>{data.base?.slice(0, 10)}</code> to <code>{data.head?.slice(0, 10)}</code>
+          {judged && <>, <span role="status">{figure(data.files.filter(({ path }) => seen.includes(path)).length)} of {figure(data.files.length + data.more)} seen</span></>}
         </p>
       )}
       <ul className="files">
-        {data?.files.map((file, at) => <li key={at}><File issue={issue} run={run} head={data.head} file={file} first={run === undefined && at === 0} /></li>)}
+        {data?.files.map((file, at) => (
+          <li key={file.path} className={judged ? 'judged' : undefined}>
+            {judged && <label><input type="checkbox" data-key="v" checked={seen.includes(file.path)} onChange={() => see(file.path)} /> seen <kbd>v</kbd></label>}
+            <File issue={issue} run={run} head={data.head} file={file} first={run === undefined && at === next} judged={judged} />
+          </li>
+        ))}
       </ul>
       {Boolean(data?.more) && <p className="quiet">{count(data!.more, 'more file')} changed; git shows them.</p>}
     </Section>
@@ -52,22 +65,37 @@ const Lines = ({ added, removed }: { added: string; removed: string }) => (
 
 type Commit = string | null | undefined
 
-function File({ issue, run, head, file, first }: Source & { head: Commit; file: Changed; first: boolean }) {
+type Shown = Source & { head: Commit; judged: boolean }
+
+/** `first`: of those that are not seen yet; it is opened, and closed once it is seen. */
+function File({ issue, run, head, file, first, judged }: Shown & { file: Changed; first: boolean }) {
   const [open, set] = useState(first)
+  useEffect(() => set(first), [first])
   const { path, former, status, unread, link } = file
   const name = <><span className="path">{former && `${former} → `}{path}</span> <span className="quiet">{[KINDS[status], link && 'a link'].filter(Boolean).join(', ')}</span></>
   if (unread) return <p className="file">{name} <span className="quiet">{UNREAD[unread]}</span></p>
   return (
     <details open={open} onToggle={event => set(event.currentTarget.open)}>
       <summary className="file" data-step>{name} <Lines added={figure(file.added)} removed={figure(file.removed)} /></summary>
-      {open && <Patch issue={issue} run={run} head={head} path={path} />}
+      {open && <Patch issue={issue} run={run} head={head} path={path} judged={judged} />}
     </details>
   )
 }
 
 const SIGNS: Record<string, string> = { '+': 'add', '-': 'del', '@': 'hunk', '\\': 'hunk' }
 
-function Patch({ issue, run, head, path }: Source & { head: Commit; path: string }) {
+/** Numbers lines as the changed file has them; 0: it does not have this one. */
+function numbers(lines: string[]): number[] {
+  let at = 0
+  return lines.map(line => {
+    const hunk = /^@@ -\d+(?:,\d+)? \+(\d+)/.exec(line)
+    if (hunk) at = Number(hunk[1])
+    return hunk || !at || '-\\'.includes(line[0] ?? '') ? 0 : at++
+  })
+}
+
+function Patch({ issue, run, head, path, judged }: Shown & { path: string }) {
+  const [line, point] = useState(0)
   const asked = useInfiniteQuery({
     queryKey: ['patch', issue, run, head, path], // an issue's work goes on
     queryFn: ({ pageParam }) => changes({ issue, run }, { path, after: pageParam }),
@@ -78,6 +106,7 @@ function Patch({ issue, run, head, path }: Source & { head: Commit; path: string
   const pages = asked.data?.pages ?? []
   const lines = pages.flatMap(page => page.lines)
   const left = (pages.at(-1)?.total ?? 0) - lines.length
+  const numbered = useMemo(() => (judged ? numbers(lines) : []), [lines.length, judged])
   return (
     <>
       <Trouble of={asked} />
@@ -85,14 +114,56 @@ function Patch({ issue, run, head, path }: Source & { head: Commit; path: string
       {pages[0]?.why && <p className="quiet">{pages[0].why}</p>}
       {asked.data && !pages[0]?.why && lines.length === 0 && <p className="quiet">No line differs.</p>}
       {lines.length > 0 && (
-        <pre className="diff" tabIndex={0} aria-label={`What changed in ${path}`}>
-          {lines.map((line, at) => <span key={at} className={SIGNS[line[0] ?? '']}>{line || ' '}{'\n'}</span>)}
+        <pre
+          className={judged ? 'diff numbered' : 'diff'}
+          tabIndex={0}
+          aria-label={`What changed in ${path}`}
+          onClick={({ target }) => judged && getSelection()?.isCollapsed && point(Number((target as HTMLElement).dataset.line ?? line))}
+        >
+          {lines.map((line, at) => <span key={at} className={SIGNS[line[0] ?? '']} data-line={numbered[at] || undefined}>{line || ' '}{'\n'}</span>)}
         </pre>
       )}
+      {judged && lines.length > 0 && <Comment issue={issue} path={path} line={line} point={point} most={Math.max(...numbered)} />}
       {asked.hasNextPage && (
         <p><button disabled={asked.isFetching} onClick={() => void asked.fetchNextPage()}>Show more: {count(left, 'line')} left</button></p>
       )}
     </>
+  )
+}
+
+/** Words to a line: they go into the request for changes, where the agent reads them. */
+function Comment({ issue, path, line, point, most }: { issue: string; path: string; line: number; point: (line: number) => void; most: number }) {
+  const [draft, write] = useDraft(issue)
+  const [words, say] = useState('')
+  const box = useRef<HTMLInputElement>(null)
+  const [added, add] = useState(false)
+  useEffect(() => {
+    if (line) box.current?.focus(), add(false)
+  }, [line])
+  if (!line) {
+    return (
+      <p className="comment">
+        <button onClick={() => point(1)}>Comment on a line</button>
+        <span role="status" className="quiet">{added && 'Added to your comment; the agent reads it when you request changes.'}</span>
+      </p>
+    )
+  }
+  return (
+    <form
+      className="comment"
+      onSubmit={event => {
+        event.preventDefault()
+        write(`${draft}${draft && '\n'}${path}:${line}: ${words.trim()}`)
+        say('')
+        add(true)
+        point(0)
+      }}
+    >
+      <label>Line <input type="number" min={1} max={most} required value={line} onChange={event => point(Number(event.target.value) || 1)} /></label>
+      <label>Comment <input ref={box} required maxLength={2000} value={words} onChange={event => say(event.target.value)} /></label>
+      <button>Add</button>
+      <button type="button" onClick={() => point(0)}>Cancel</button>
+    </form>
   )
 }
 

@@ -1,6 +1,6 @@
-import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
+import { type ReactNode, useEffect, useRef, useSyncExternalStore } from 'react'
 import { useLocation, useSearch } from 'wouter'
-import { told } from './api'
+import { store, told } from './api'
 import { exactly, type Finding, span, STATES, when } from './look'
 import type { State } from './api'
 
@@ -193,16 +193,33 @@ export function Coded({ text }: { text: string }) {
   return text.split('`').map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))
 }
 
-/** Half-written words: they outlive the page, a session that ends, and a reload, but not the tab. */
-export function useDraft(of: string): [string, (text: string) => void] {
-  const key = `ashep-words:${of}`
-  const [text, write] = useState(() => sessionStorage.getItem(key) ?? '')
+const writes = store(0)
+
+/** A text of the browser's storage, which several places of the page show and write. */
+function useStored(place: Storage, key: string): [string, (text: string) => void] {
+  const text = useSyncExternalStore(writes.on, () => place.getItem(key) ?? '')
   const keep = (text: string) => {
-    write(text)
-    if (text) sessionStorage.setItem(key, text)
-    else sessionStorage.removeItem(key)
+    if (text) place.setItem(key, text)
+    else place.removeItem(key)
+    writes.set(writes.get() + 1)
   }
   return [text, keep]
+}
+
+/** Half-written words: they outlive the page, a session that ends, and a reload, but not the tab. */
+export const useDraft = (of: string) => useStored(sessionStorage, `ashep-words:${of}`)
+
+const SEEN = 'ashep-seen'
+const MOST = 100
+
+type Seen = { head: string; paths: string[] }
+
+/** Files of an issue's work that a person has looked through, of the commit that they were of; the last issues are kept. */
+export function useSeen(issue: string): [Seen, (seen: Seen) => void] {
+  const [text, keep] = useStored(localStorage, SEEN)
+  const all: Record<string, Seen> = text ? JSON.parse(text) : {}
+  const { [issue]: seen = { head: '', paths: [] }, ...others } = all
+  return [seen, next => keep(JSON.stringify(Object.fromEntries([...Object.entries(others).slice(-MOST), [issue, next]])))]
 }
 
 const WIDE = matchMedia('(min-width: 761px)')

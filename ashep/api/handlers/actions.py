@@ -18,6 +18,7 @@ from anyio import to_thread
 from ashep.actions import answers
 from ashep.adapters.system.control_socket import NotListening, ask
 from ashep.api.handlers.queries import NotFound, QueryHandlers
+from ashep.api.handlers.seen_files import find_unseen
 from ashep.api.handlers.tickets import alone
 from ashep.api.schemas import actions
 from ashep.config import load, settings_in
@@ -92,6 +93,8 @@ class ActionHandlers:
             _check(stands, wanted)
             if wanted.do == "approve":
                 answers.refuse_unsigned(settings, issue)
+                if (missing := await find_unseen(self.pictures, stands, wanted.seen)) is not None:
+                    raise StaleAnswer(missing)
             answers_it = wanted.do in _ANSWERS
             if wanted.do == "retry" and wanted.phase is not None:
                 answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))

@@ -17,14 +17,12 @@ from ashep.actions.runners.kinds import RunnerKind, kind_of_session
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.schemas import page
+from ashep.api.schemas.actions import MOST_FILES
 from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.views import runs
-
-MOST_FILES = 2000
-"""Files that are named."""
 
 MOST_LINES = 2000
 """Lines of a file's diff in one answer."""

@@ -10,6 +10,18 @@ Words = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
 
 
+MOST_FILES = 2000
+"""Changed files that are listed."""
+
+
+class SeenFiles(Given):
+    """Files that a person has looked through."""
+
+    head: Annotated[str, Field(max_length=100)]
+    """The commit that they are of."""
+    paths: Annotated[tuple[Annotated[str, Field(max_length=4096)], ...], Field(max_length=MOST_FILES)]
+
+
 class Act(Given):
     """What a person wants of an issue."""
 
@@ -22,6 +34,8 @@ class Act(Given):
     """Of approve, reject and answer: the `id` of the answer of a person that the person saw, and replaces."""
     flags: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(max_length=50)] = ()
     """Of approve: the flags of the work that the person saw."""
+    seen: SeenFiles | None = None
+    """Of approve: the files that the person marked as seen."""
     phase: Name | None = None
     """Of retry: the phase to go on with."""
 

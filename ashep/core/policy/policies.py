@@ -84,6 +84,9 @@ class Human(Document):
     """How long the question may stay open."""
     on_deadline: Name = "park"
     """What happens at the deadline: `park`, or a target."""
+    seen: Literal["all"] | None = None
+    """`all`: the page takes an approval only from a person who has marked every changed file as seen, of the
+    commit that is to land. A label that is set elsewhere still counts."""
 
 
 class Takeover(Document):
