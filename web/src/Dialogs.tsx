@@ -71,6 +71,7 @@ const KEYS = [
   ['x', 'to the words for changes'],
   ['Ctrl Enter', 'send the words'],
   ['t', 'take, or release'],
+  ['v', 'mark a file as seen'],
   ['[ · ]', 'tab before, tab behind'],
   ['.', 'newest'],
   ['/', 'filter'],
