@@ -249,4 +249,5 @@ def test_control_k_goes_to_an_issue_by_its_words(site: Site) -> None:
     expect(shown.get_by_role("heading", level=1)).to_contain_text("t-4")
     expect(shown.get_by_role("link", name="Overview")).to_have_attribute("aria-current", "page")  # the tabs are there
     shown.keyboard.press("]")
-    expect(shown.get_by_role("link", name="Why")).to_have_attribute("aria-current", "page")
+    tabs = shown.get_by_role("navigation", name="About t-4")
+    expect(tabs.get_by_role("link", name="Runs")).to_have_attribute("aria-current", "page")

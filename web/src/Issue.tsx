@@ -56,7 +56,7 @@ export default function Issue({ issue, tab: named }: { issue: string; tab: strin
               <Link key={name} href={to.issue(issue, name)} aria-current={tab === name ? 'page' : undefined}>{word}</Link>
             ))}
           </nav>
-          <Suspense fallback={<Loading />}>
+          <div className="tab"><Suspense fallback={<Loading />}>
             {tab === 'runs' ? (
               <Course issue={issue} policy={stands.policy} />
             ) : tab === 'usage' ? (
@@ -64,7 +64,7 @@ export default function Issue({ issue, tab: named }: { issue: string; tab: strin
             ) : tab === 'history' ? (
               <History of={data} />
             ) : <Review issue={issue} />}
-          </Suspense>
+          </Suspense></div>
           <p className="quiet">The same in the terminal: <code>ashep why {issue}</code></p>
           {stands.state !== 'closed' && (
             <section className="answer" aria-label="What you can do" data-alone>

@@ -37,7 +37,7 @@ export function Review({ issue, head }: { issue: string; head?: Head }) {
           </Section>
         </>
       )}
-      {story.data && <Evidence of={story.data} head={head} />}
+      {!asked.isLoading && story.data && <Evidence of={story.data} head={head} />}
       {!asked.isLoading && <Diff issue={issue} title="Changes" head={head} judged={story.data !== undefined && story.data.issue.state !== 'closed'} />}
       {story.data && <Landing of={story.data} head={head} />}
     </div>

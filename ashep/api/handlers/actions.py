@@ -93,8 +93,8 @@ class ActionHandlers:
             _check(stands, wanted)
             if wanted.do == "approve":
                 answers.refuse_unsigned(settings, issue)
-                if (missing := await find_unseen(self.pictures, stands, wanted.seen)) is not None:
-                    raise StaleAnswer(missing)
+                if (reason := await find_unseen(self.pictures, stands, wanted.seen)) is not None:
+                    raise StaleAnswer(reason)
             answers_it = wanted.do in _ANSWERS
             if wanted.do == "retry" and wanted.phase is not None:
                 answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))
@@ -177,19 +177,19 @@ class ActionHandlers:
         """Let no run start. Raises `NoDaemon`, and `AshepError` where the daemon refuses."""
         end = self.now() + timedelta(minutes=wanted.minutes) if wanted.minutes is not None else None
         request = {"do": "pause", "until": end and end.isoformat(), "why": clean(wanted.why)}
-        told = await self._daemon(person, request | {"provider": wanted.provider})
-        under_way = f"; under way, and brought to an end: {', '.join(told['runs'])}" if told["runs"] else ""
+        answer = await self._daemon(person, request | {"provider": wanted.provider})
+        under_way = f"; under way, and brought to an end: {', '.join(answer['runs'])}" if answer["runs"] else ""
         return actions.Done(said=f"paused {f'until {stamp(end)}' if end else 'until it is resumed'}{under_way}")
 
     async def resume(self, person: str, wanted: actions.Resume) -> actions.Done:
         """Go on. Raises as `pause` does."""
-        told = await self._daemon(person, {"do": "resume", "why": clean(wanted.why), "provider": wanted.provider})
-        return actions.Done(said="; ".join(told["ended"]) or "nothing was paused")
+        answer = await self._daemon(person, {"do": "resume", "why": clean(wanted.why), "provider": wanted.provider})
+        return actions.Done(said="; ".join(answer["ended"]) or "nothing was paused")
 
     async def cancel(self, person: str, wanted: actions.Cancel) -> actions.Done:
         """Stop what is done for an issue, which parks. Raises as `pause` does."""
-        told = await self._daemon(person, {"do": "cancel", "target": wanted.target})
-        return actions.Done(said=f"{told['issue']}: cancelled and parked")
+        answer = await self._daemon(person, {"do": "cancel", "target": wanted.target})
+        return actions.Done(said=f"{answer['issue']}: cancelled and parked")
 
     async def _daemon(self, person: str, request: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -13,19 +13,19 @@ NAMED = 3
 """Files that a message names."""
 
 
-async def find_unseen(pictures: QueryHandlers, stands: IssueJson, seen: SeenFiles | None) -> str | None:
+async def find_unseen(pictures: QueryHandlers, row: IssueJson, files: SeenFiles | None) -> str | None:
     """Say which files of an issue's work a person has yet to look through; None: none, or nobody asks for it.
 
-    Where the files cannot be read, that is said: then nobody has seen them here. Raises `ConfigErrors`.
+    Where git cannot read the files, the reason is the answer. Raises `ConfigErrors`.
     """
-    question = stands["question"]
+    question = row["question"]
     policies = (await to_thread.run_sync(load, pictures.folder)).policies.policies
-    policy = policies.get(stands["policy"] or "")
+    policy = policies.get(row["policy"] or "")
     phases = policy.phases if policy and question else ()
     human = next((phase.human for phase in phases if question and phase.name == question["phase"]), None)
     if human is None or human.seen is None:
         return None
-    issue = stands["issue"]
+    issue = row["issue"]
     ends = await pictures.look_up(
         lambda model: issue_work.ends(model.database, issue), f"nothing is known of an issue {issue}"
     )
@@ -34,13 +34,13 @@ async def find_unseen(pictures: QueryHandlers, stands: IssueJson, seen: SeenFile
     changes = await read_changes(pictures, ends, WhichLines(), "this issue")
     if changes.head is None:
         return f"the policy asks that every changed file is seen first. {changes.why}"
-    marked = seen.paths if seen is not None and seen.head == changes.head else ()
-    missing = [file.path for file in changes.files if file.path not in marked]
-    many = len(missing) + changes.more
-    if not many:
+    seen_paths = files.paths if files is not None and files.head == changes.head else ()
+    paths = [file.path for file in changes.files if file.path not in seen_paths]
+    number = len(paths) + changes.more
+    if not number:
         return None
-    names = ", ".join(missing[:NAMED])
-    rest = f" and {many - NAMED} more" if many > NAMED else ""
+    names = ", ".join(paths[:NAMED])
+    rest = f" and {number - NAMED} more" if number > NAMED else ""
     return (
         f"the policy asks that every changed file is seen first; not marked as seen: {names or 'unlisted files'}{rest}"
     )

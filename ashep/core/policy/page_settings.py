@@ -12,9 +12,9 @@ _ORIGIN = r"^https://([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[1-9][0-9
 
 def parse_origin(value: str) -> str:
     """Read an origin as browsers send it, compared letter by letter; anything else is a ValueError that says so."""
-    found = re.fullmatch(_ORIGIN, value) if len(value) <= 300 else None
-    port = int(found[3][1:]) if found and found[3] else 0
-    if found is None or port == 443 or port > 65535:
+    match = re.fullmatch(_ORIGIN, value) if len(value) <= 300 else None
+    port = int(match[3][1:]) if match and match[3] else 0
+    if match is None or port == 443 or port > 65535:
         how = "https, small letters, no path, and a port only where it is not 443"
         raise ValueError(f"expected an origin as browsers send it, such as https://box.example.net ({how})")
     return value
