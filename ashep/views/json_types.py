@@ -268,8 +268,19 @@ class AskedJson(TypedDict):
     answered: str | None
 
 
+class DeliveryStepJson(TypedDict):
+    """Checks that failed after a run, or a step of the landing."""
+
+    seq: int
+    at: str
+    phase: Literal["checks", "landing"]
+    passed: bool
+    result: str
+    detail: str
+
+
 class StepJson(TypedDict):
-    """What led from one step to the next; a question's name is `#` and its number."""
+    """What led from one step to the next; questions and steps of the delivery are named `#` and their number."""
 
     source: str
     target: str
@@ -278,10 +289,11 @@ class StepJson(TypedDict):
 
 
 class CourseJson(PicturedJson):
-    """An issue's runs, what people were asked between them, and what led from each to the next."""
+    """An issue's runs, questions to people and steps of the delivery, and what led from each to the next."""
 
     runs: list[RunJson]
     asked: list[AskedJson]
+    delivery: list[DeliveryStepJson]
     edges: list[StepJson]
 
 

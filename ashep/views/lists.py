@@ -114,8 +114,8 @@ _ASKED = ("PersonAsked", "PersonAnswered", "IssueTaken", "IssueAdopted")
 def course(database: Database | None, issue: str) -> json_types.CourseJson | None:
     """Give an issue's runs, what people were asked between them, and what led from each to the next.
 
-    Questions and answers are steps like runs: without them a review that approves seems to lead back to the work.
-    None: nothing is known of the issue. Of too many steps the last ones.
+    Questions and answers are steps like runs: without them a review that approves seems to lead back to the work. So
+    are checks that fail and landings. None: nothing is known of the issue. Of too many steps the last ones.
     """
     if database is None or database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is None:
         return None
@@ -136,10 +136,53 @@ def course(database: Database | None, issue: str) -> json_types.CourseJson | Non
                 asked[-1].update({"answer": body["answer"], "by": body["actor"], "answered": row["at"]})
         else:
             begun.append(row["seq"])
-    return {"seq": seq(database), "runs": told, "asked": asked, "edges": _edges(told, asked, begun)}
+    delivery = _read_delivery(database, issue)
+    edges = _edges(told, asked, delivery, begun)
+    return {"seq": seq(database), "runs": told, "asked": asked, "delivery": delivery, "edges": edges}
 
 
-def _edges(runs: list[Data], asked: list[json_types.AskedJson], begun: list[int]) -> list[json_types.StepJson]:
+_DELIVERY = ("WorkVerified", "WorkConflicted", "LandingRefused", "WorkLanded", "PullRequestOpened", "PullRequestMerged")
+
+
+def _read_delivery(database: Database, issue: str) -> list[json_types.DeliveryStepJson]:
+    """Give checks that failed after a run, and the steps of the landing; what repeats itself once."""
+    marks = ", ".join("?" * len(_DELIVERY))
+    query = f"SELECT seq, at, type, body FROM facts WHERE issue = ? AND type IN ({marks}) ORDER BY seq DESC LIMIT ?"
+    steps = list["json_types.DeliveryStepJson"]()
+    for row in reversed(database.execute(query, [issue, *_DELIVERY, MOST]).fetchall()):
+        body: Data = json.loads(row["body"])
+        failures = [result["check_id"] for result in body.get("results", ()) if result["status"] in ("failed", "error")]
+        match row["type"]:
+            case "WorkVerified" if body.get("run") and not failures:
+                continue
+            case "WorkVerified":
+                result = "checks failed" if failures else "checks passed"
+                detail = ", ".join(failures)
+            case "WorkConflicted":
+                result, detail = "does not fit the base", ", ".join(body["paths"])
+            case "LandingRefused":
+                result, detail = "refused", body["why"]
+            case "WorkLanded":
+                result, detail = "landed", f"{body['base_branch']} {body['commit'][:10]}"
+            case _:
+                result = "pull request opened" if row["type"] == "PullRequestOpened" else "pull request merged"
+                detail = f"#{body['number']}"
+        step: json_types.DeliveryStepJson = {
+            "seq": row["seq"], "at": row["at"], "phase": "checks" if body.get("run") else "landing",
+            "passed": not failures and row["type"] not in ("WorkConflicted", "LandingRefused"),
+            "result": result, "detail": detail,
+        }  # fmt: skip
+        if not steps or (steps[-1]["result"], steps[-1]["detail"]) != (result, detail):
+            steps.append(step)
+    return steps
+
+
+def _edges(
+    runs: list[Data],
+    asked: list[json_types.AskedJson],
+    delivery: list[json_types.DeliveryStepJson],
+    begun: list[int],
+) -> list[json_types.StepJson]:
     """What led from each step to the next: `cycle` where the issue was taken again between them."""
     outcomes: list[Data] = [run["outcome"] or {} for run in runs]
     steps = [
@@ -147,6 +190,7 @@ def _edges(runs: list[Data], asked: list[json_types.AskedJson], begun: list[int]
         for run, outcome in zip(runs, outcomes, strict=True)
     ]
     steps += [(one["seq"], f"#{one['seq']}", one["phase"], one["answer"] or "no answer", False) for one in asked]
+    steps += [(step["seq"], f"#{step['seq']}", step["phase"], "", False) for step in delivery]
     steps.sort(key=lambda step: step[0])
     edges, known = list["json_types.StepJson"](), dict[str, int]()
     for (first, source, phase, why, is_run), (second, target, next_phase, _, _) in pairwise(steps):

@@ -166,7 +166,7 @@ async def test_a_question_is_a_step_between_runs(page: Page, client: httpx.Async
     course = await told(client, f"/issues/{page.issue}/runs")
     assert [one["answer"] for one in course["asked"]][-1] is None
     assert course["edges"][-1]["target"] == f"#{course['asked'][-1]['seq']}"
-    steps = len(course["runs"]) + len(course["asked"])
+    steps = len(course["runs"]) + len(course["asked"]) + len(course["delivery"])
     assert len(course["edges"]) == steps - 1
     record = await told(client, f"/records/{course['asked'][-1]['seq']}")
     assert record["record"]["type"] == "PersonAsked"

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo } from 'react'
+import { lazy, Suspense, useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Course as Told } from './api'
 import type { Arrow, Box } from './Flow'
-import { RUNS, short, to, took } from './look'
-import { Empty, Loading, Mark, Trouble, useNow, useWide, When } from './parts'
+import { count, money, RUNS, short, to, took } from './look'
+import { Empty, Facts, Loading, Mark, Trouble, useNow, useWide, When, Words } from './parts'
 
 const Flow = lazy(() => import('./Flow'))
 const SIZE = { width: 190, height: 68 }
@@ -14,7 +14,7 @@ const HIGHEST = 560
 
 type Step = Omit<Box, 'x' | 'y'> & { phase: string; at: string; order: number; why?: string }
 
-function stepsOf({ runs, asked, edges }: Told, now: number): Step[] {
+function stepsOf({ runs, asked, delivery, edges }: Told, now: number): Step[] {
   const why = new Map(edges.map(edge => [edge.source, edge.why]))
   const ofRuns = runs.map((run): Step => {
     const { sign, as, word } = RUNS[run.state]
@@ -24,7 +24,7 @@ function stepsOf({ runs, asked, edges }: Told, now: number): Step[] {
       at: run.started_at ?? run.planned_at,
       phase: run.phase,
       title: short(run.run),
-      lines: [`${run.agent} · ${run.outcome?.verdict?.replaceAll('_', ' ') ?? word}`, [took(run, now), run.tokens && `${run.tokens} tokens`].filter(Boolean).join(' · ')],
+      lines: [`${run.agent} · ${run.outcome?.verdict?.replaceAll('_', ' ') ?? word}`, [took(run, now), run.cost > 0 ? money(run.cost) : run.tokens && count(run.tokens, 'token')].filter(Boolean).join(' · ')],
       sign,
       as,
       href: to.run(run.run),
@@ -46,7 +46,21 @@ function stepsOf({ runs, asked, edges }: Told, now: number): Step[] {
       why: why.get(`#${one.seq}`),
     }),
   )
-  return [...ofRuns, ...ofPeople].sort((a, b) => a.order - b.order)
+  const ofDelivery = delivery.map(
+    ({ seq, at, phase, passed, result, detail }): Step => ({
+      id: `#${seq}`,
+      order: seq,
+      at,
+      phase,
+      title: result,
+      lines: [detail],
+      sign: passed ? '✓' : '✕',
+      as: passed ? 'closed' : 'parked',
+      shape: 'end',
+      href: to.record(seq),
+    }),
+  )
+  return [...ofRuns, ...ofPeople, ...ofDelivery].sort((a, b) => a.order - b.order)
 }
 
 /** What an issue went through: a column for each step in time, a lane for each phase, so that loops are seen. */
@@ -92,7 +106,7 @@ function Drawn({ issue, steps, lanes, edges }: Laid & { issue: string; edges: To
           id: `${place}`,
           source,
           target,
-          label: kind === 'cycle' ? `${why}, taken anew` : why.replaceAll('_', ' '),
+          label: kind === 'cycle' ? `${why}, taken again` : why.replaceAll('_', ' '),
           way: 'on',
           dashed: kind === 'retry' || kind === 'cycle',
         }),
@@ -100,11 +114,33 @@ function Drawn({ issue, steps, lanes, edges }: Laid & { issue: string; edges: To
     [edges],
   )
   const titles = useMemo(() => lanes.map((title, place) => ({ title, y: place * STEP.y - LANE, height: STEP.y })), [lanes])
-  const height = Math.min(lanes.length * STEP.y + 60, HIGHEST)
+  const [chosen, choose] = useState('')
+  const step = steps.find(({ id }) => id === chosen)
+  const height = Math.min(lanes.length * STEP.y + 16, HIGHEST)
   return (
-    <Suspense fallback={<div className="graph" style={{ height }} />}>
-      <Flow lanes={titles} name={`Runs of ${issue}, a lane for each phase: ${lanes.join(', ')}`} boxes={boxes} arrows={arrows} size={SIZE} toEnd height={height} />
-    </Suspense>
+    <>
+      <Suspense fallback={<div className="graph" style={{ height }} />}>
+        <Flow
+          lanes={titles}
+          name={`Runs of ${issue}, a lane for each phase: ${lanes.join(', ')}`}
+          boxes={boxes}
+          arrows={arrows}
+          size={SIZE}
+          toEnd
+          height={height}
+          chosen={chosen}
+          choose={choose}
+        />
+      </Suspense>
+      {step && (
+        <div className={`stands s-${step.as}`} role="status">
+          <div>
+            <Facts of={[<b>{step.title}</b>, ...step.lines, <When at={step.at} />, <Link href={step.href ?? ''}>Open</Link>]} />
+            {step.why && <p><Words text={step.why} /></p>}
+          </div>
+        </div>
+      )}
+    </>
   )
 }
 

@@ -66,9 +66,9 @@ const BOXES = { drawn: Drawn }
 const LINES = { line: Line }
 const MANY = 150
 const PADDING = 0.04
-const CLOSE = 0.85
+const CLOSE = 0.86 // letters of 14 px are 12 px high then
 
-/** Keeps in sight what is to be seen: all of it where it can be read, else its end. */
+/** Keeps in sight what is to be seen: all of it where it can be read, else its end, or its beginning. */
 function Sight({ boxes, size, toEnd }: { boxes: Box[]; size: Size; toEnd: boolean }) {
   const { fitView, setCenter, getViewport } = useReactFlow()
   const width = useStore(({ width }) => width)
@@ -76,10 +76,11 @@ function Sight({ boxes, size, toEnd }: { boxes: Box[]; size: Size; toEnd: boolea
   useEffect(() => {
     const frame = requestAnimationFrame(() => {
       void fitView({ maxZoom: 1, padding: PADDING }).then(() => {
-        if (!last || !toEnd || getViewport().zoom >= 0.6) return
-        const heights = boxes.map(box => box.y)
+        if (!last || getViewport().zoom >= CLOSE) return
+        const [columns, heights] = [boxes.map(box => box.x), boxes.map(box => box.y)]
         const middle = (Math.min(...heights) + Math.max(...heights) + size.height) / 2
-        void setCenter(last.x + size.width + 20 - width / 2 / CLOSE, middle, { zoom: CLOSE })
+        const half = width / 2 / CLOSE
+        void setCenter(toEnd ? last.x + size.width + 20 - half : Math.min(...columns) - 20 + half, middle, { zoom: CLOSE })
       })
     })
     return () => cancelAnimationFrame(frame)
@@ -97,10 +98,22 @@ function Lanes({ of }: { of: Lane[] }) {
   ))
 }
 
-type Graph = { lanes?: Lane[];  name: string; boxes: Box[]; arrows: Arrow[]; size: Size; toEnd?: boolean; height: number }
+type Graph = {
+  lanes?: Lane[]
+  name: string
+  boxes: Box[]
+  arrows: Arrow[]
+  size: Size
+  toEnd?: boolean
+  height: number
+  chosen?: string
+  choose?: (id: string) => void
+}
 
-/** A graph that is read, not edited. Sizes and handles are given, so that nothing is measured. */
-export default function Flow({ name, boxes, arrows, size, lanes, toEnd = false, height }: Graph) {
+/** A graph that is read, not edited. Sizes and handles are given, so that nothing is measured. A click opens what a box
+ *  is of; with `choose` the first one chooses it.
+ */
+export default function Flow({ name, boxes, arrows, size, lanes, toEnd = false, height, chosen, choose }: Graph) {
   const [, go] = useLocation()
   const nodes = useMemo(
     () =>
@@ -117,9 +130,10 @@ export default function Flow({ name, boxes, arrows, size, lanes, toEnd = false, 
           ],
           ariaLabel: [box.title, box.said ?? box.lines.join(', ')].join(', '),
           focusable: box.href !== undefined,
+          className: box.id === chosen ? 'chosen' : '',
         }),
       ),
-    [boxes, size],
+    [boxes, size, chosen],
   )
   const edges = useMemo(
     () =>
@@ -161,7 +175,7 @@ export default function Flow({ name, boxes, arrows, size, lanes, toEnd = false, 
         elementsSelectable={false}
         zoomOnScroll={false}
         preventScrolling={false}
-        onNodeClick={(_, node) => open(node.id)}
+        onNodeClick={(_, node) => (choose && node.id !== chosen ? choose(node.id) : open(node.id))}
       >
         {lanes && <Lanes of={lanes} />}
         <Sight boxes={boxes} size={size} toEnd={toEnd} />

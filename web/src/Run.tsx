@@ -3,7 +3,7 @@ import { type ReactNode, useState } from 'react'
 import { Link } from 'wouter'
 import { api, asks, got, type Run as Told } from './api'
 import { Checks } from './Review'
-import { figure, lasting, money, RUNS, to, took } from './look'
+import { count, lasting, money, RUNS, to, took } from './look'
 import { H1, Loading, Mark, Pairs, Section, Trouble, useNow, When, Words } from './parts'
 import { Alive, Diff, Session, useLife } from './Work'
 
@@ -32,48 +32,24 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
   const signs = useLife(run)
   return (
     <>
+      <p className={`pinned facts s-${as}`}>
+        <span><Mark as={as} sign={sign}><b>{word}</b></Mark> {outcome?.verdict && <b>{outcome.verdict.replaceAll('_', ' ')}</b>}</span>
+        <span>{run.agent}</span>
+        {(run.provider || run.model) && <span>{[run.provider, run.model].filter(Boolean).join('/')}</span>}
+        {run.started_at && <span>{took(run, now)}</span>}
+        {run.tokens > 0 && <span>{count(run.tokens, 'token')}</span>}
+        {run.cost > 0 && <span>{money(run.cost)}</span>}
+      </p>
       <div className={`stands s-${as}`}>
         <div>
-          <p>
-            <Mark as={as} sign={sign}>{word}</Mark>{' '}
-            {outcome?.verdict && <b>{outcome.verdict}</b>} – <Words text={run.why} />
-          </p>
+          <p><Words text={run.why} /></p>
           {outcome && <blockquote><Words text={outcome.summary} /></blockquote>}
           {signs && <Alive signs={signs} />}
           {run.error && <p className="line bad">! <Words text={run.error} /></p>}
         </div>
       </div>
-      <div className="two even">
-        <Section name="choice" title="Why this agent">
-          <p><b>{run.agent}</b>: {choice.why}</p>
-          <ul>
-            {choice.others?.map(({ agent, why }) => (
-              <li key={agent}>not <b>{agent}</b>: {why}</li>
-            ))}
-          </ul>
-        </Section>
-        <Section name="facts" title="Facts">
-          <Pairs
-            of={[
-              ['Phase', `${run.phase}, visit ${run.visit}, attempt ${run.attempt}`],
-              ['Model', [run.provider, run.model].filter(Boolean).join('/')],
-              ['Runner', [run.runner, choice.slug].filter(Boolean).join(', agent ')],
-              ['Access', run.access],
-              ['Planned', <When key="planned" at={run.planned_at} />],
-              ['Took', took(run, now)],
-              ['Agent wrote', run.last_agent_message_at && <When key="agent" at={run.last_agent_message_at} />],
-              ['Person wrote', run.last_human_message_at && <When key="person" at={run.last_human_message_at} />],
-              ['Time limit', choice.timeout && lasting(choice.timeout)],
-              ['Tokens', run.tokens > 0 && figure(run.tokens)],
-              ['Cost', run.cost > 0 && money(run.cost)],
-              ['Turns again', run.restarts > 0 && run.restarts],
-              ['Session', run.session && <code key="session">{run.session}</code>],
-              ['Decision', <Link key="trace" href={to.record(run.trace)}>{`#${run.trace}`}</Link>],
-            ]}
-          />
-        </Section>
-      </div>
       <Diff issue={issue} run={name} title="What it changed" />
+      <Session issue={issue} run={name} record={run} signs={signs} />
       <Section name="words" title="Prompts and answers">
         {prompts.length === 0 && <p className="quiet">No prompt was written.</p>}
         {prompts.map(({ n, sent }) => {
@@ -88,7 +64,6 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           )
         })}
       </Section>
-      <Session issue={issue} run={name} record={run} signs={signs} />
       {rejected.length > 0 && (
         <Section name="rejected" title="Rejected outcomes">
           <ul>
@@ -119,6 +94,31 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           </ul>
         </Section>
       )}
+      <Section name="facts" title="Facts">
+        <Pairs
+          of={[
+            ['Phase', `${run.phase}, visit ${run.visit}, attempt ${run.attempt}`],
+            ['Runner', [run.runner, choice.slug].filter(Boolean).join(', agent ')],
+            ['Access', run.access],
+            ['Queued at', <When key="planned" at={run.planned_at} />],
+            ['Agent wrote', run.last_agent_message_at && <When key="agent" at={run.last_agent_message_at} />],
+            ['Person wrote', run.last_human_message_at && <When key="person" at={run.last_human_message_at} />],
+            ['Time limit', choice.timeout && lasting(choice.timeout)],
+            ['Restarts', run.restarts > 0 && run.restarts],
+            ['Session', run.session && <code key="session">{run.session}</code>],
+            ['Decision', <Link key="trace" href={to.record(run.trace)}>{`#${run.trace}`}</Link>],
+          ]}
+        />
+        <details>
+          <summary data-step>Why this agent</summary>
+          <p><b>{run.agent}</b>: {choice.why}</p>
+          <ul>
+            {choice.others?.map(({ agent, why }) => (
+              <li key={agent}>not <b>{agent}</b>: {why}</li>
+            ))}
+          </ul>
+        </details>
+      </Section>
       <p className="quiet">The same in the terminal: <code>ashep show {run.run}</code></p>
     </>
   )
