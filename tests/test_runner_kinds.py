@@ -37,7 +37,7 @@ def test_a_kind_has_more_than_a_class_of_the_users(name: str) -> None:
     kind = RUNNER_KINDS[name]
     assert kind.make is not OWN_KIND.make, "nobody makes it"
     assert kind.examine is not base.examine_own, "`ashep install` does not look at it"
-    assert kind.tail is not base.refuse_tail, "nobody reads its sessions"
+    assert kind.read_steps is not base.refuse_steps, "nobody reads its sessions"
     assert kind.open_command is not base.name_session or name in NEVER_OPENED, "nobody opens its sessions"
     assert kind.rules.guarantee is not None or name in ASKED, "nobody says how often a turn may run"
 
@@ -58,4 +58,4 @@ async def test_a_session_of_a_kind_is_opened_and_read_or_refused_with_a_reason(t
     assert found is RUNNER_KINDS[kind]
     assert session.removeprefix(f"{name}:") in await found.open_command(reference, "t-1", False)
     with pytest.raises(RunnerError):
-        await found.tail(reference, 1000, Redaction())
+        await found.read_steps(reference, Redaction())

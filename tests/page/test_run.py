@@ -75,9 +75,15 @@ def test_a_run_shows_what_it_changed_and_what_was_said(worked: Site, monkeypatch
     expect(long.locator("pre span")).to_have_count(4000)
     expect(shown.get_by_role("link", name="Open in OpenCode")).to_have_attribute("rel", "noopener")
     shown.get_by_text("What was said in it").click()
-    expect(shown.locator(".tail pre")).to_contain_text("done")
+    steps = shown.get_by_role("group", name="What was said")
+    expect(steps).to_contain_text("done")
+    expect(steps.locator("details[open]")).to_contain_text("it ended with 1")
+    expect(steps.locator("details:not([open])")).to_contain_text("odd")
+    shown.get_by_role("searchbox", name="Filter").fill("no such words")
+    expect(steps).to_have_text("No matches.")
+    shown.get_by_role("searchbox", name="Filter").fill("")
     monkeypatch.setattr(Server, "words", "gone on")
-    expect(shown.locator(".tail pre")).to_contain_text("gone on")
+    expect(steps).to_contain_text("gone on")
     assert not (worked.world.project / "ran").exists()
 
 

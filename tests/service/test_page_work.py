@@ -238,7 +238,15 @@ class Server(BaseHTTPRequestHandler):
         if "ses_slow" in path:
             threading.Event().wait(3)
         info = {"id": "msg_1", "role": "assistant", "time": {"created": 1}}
-        said = [{"info": info, "parts": [{"type": "text", "text": f"\x1b[1m{self.words}\x1b[0m {SECRET}"}]}]
+        state = {"status": "error", "input": {"command": f"echo {SECRET}"}, "error": "it ended with 1"}
+        call = {"type": "tool", "tool": "bash", "callID": "c", "state": state}
+        said = [
+            {"info": info, "parts": [call, {"type": "tool", "tool": "odd", "state": {"input": [1], "output": 7}}]},
+            {
+                "info": info | {"id": "msg_2", "cost": 0.5},
+                "parts": [{"type": "text", "text": f"\x1b[1m{self.words}\x1b[0m {SECRET}"}],
+            },
+        ]
         known: dict[str, Any] = {
             "/global/health": {"healthy": True, "version": "1"}, "/session/ses_1": {"id": "ses_1"},
             "/session/ses_1/message": said,
@@ -268,13 +276,25 @@ def sessions(project: Path, agents: str, tmp_path: Path, monkeypatch: pytest.Mon
     for name, folder in (("CLAUDE_CONFIG_DIR", "claude"), ("XDG_STATE_HOME", "state")):
         monkeypatch.setenv(name, str(tmp_path / folder))
     (project / ".agent-shepherd" / "config.yaml").write_text(CONFIG % agents)
-    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "well done"}]}}
+    use = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "ls"}}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "c",
+        "content": [{"type": "text", "text": SECRET}],
+        "is_error": True,
+    }
+    said = (
+        {"type": "assistant", "message": {"content": [{"type": "text", "text": "well done"}, use]}},
+        {"type": "user", "uuid": "u", "message": {"content": [result]}},
+    )
     (tmp_path / "claude" / "projects" / "p").mkdir(parents=True)
-    (tmp_path / "claude" / "projects" / "p" / f"{CLAUDE}.jsonl").write_text(json.dumps(said) + "\n")
+    (tmp_path / "claude" / "projects" / "p" / f"{CLAUDE}.jsonl").write_text("\n".join(map(json.dumps, said)) + "\n")
     own = runner_folder(project, "other") / "sessions" / ACP
     own.mkdir(parents=True)
     (own / "session.json").write_text("{}")
-    (own / "record.jsonl").write_text(json.dumps({"k": "agent", "x": "all is well"}) + "\n")
+    call = {"k": "tool", "id": "c", "name": "bash", "status": "pending"}
+    said = ({"k": "agent", "x": "all "}, {"k": "agent", "x": "is well"}, call, call | {"status": "failed"})
+    (own / "record.jsonl").write_text("\n".join(map(json.dumps, said)) + "\n")
 
 
 def in_session(project: Path, session: str | None) -> None:
@@ -284,21 +304,28 @@ def in_session(project: Path, session: str | None) -> None:
 
 @pytest.mark.usefixtures("sessions")
 @pytest.mark.parametrize(
-    ("session", "text"),
+    ("session", "text", "tools"),
     [
-        ("ses_1", "assistant:\n[1mdone[0m [redacted]\n"),
-        (f"claude:{CLAUDE}", "assistant:\nwell done\n"),
-        (f"other:{ACP}", "assistant:\nall is well\n"),
+        (
+            "ses_1", "assistant:\n[1mdone[0m [redacted]\n",
+            [("bash", '{"command": "echo [redacted]"}', "it ended with 1", True), ("odd", "[1]", "7", False)],
+        ),
+        (f"claude:{CLAUDE}", "assistant:\nwell done\n", [("Bash", '{"command": "ls"}', "[redacted]", True)]),
+        (f"other:{ACP}", "assistant:\nall is well\n", [("bash", "", "", True)]),
     ],
-)
-async def test_what_was_said_in_a_session_is_told(
-    project: Path, client: httpx.AsyncClient, session: str, text: str
+)  # fmt: skip
+async def test_what_was_said_and_done_in_a_session_is_told(
+    project: Path, client: httpx.AsyncClient, session: str, text: str, tools: list[tuple[str, str, str, bool]]
 ) -> None:
     await to_thread.run_sync(in_session, project, session)
     found = await told(client, f"/runs/{RUN}/transcript")
+    steps = found.pop("steps")
     assert found == {"why": None, "text": text, "mark": found["mark"], "cut": False}
+    calls = [step for step in steps if step["role"] == "tool"]
+    assert [(step["tool"], step["arguments"], step["text"], step["failed"]) for step in calls] == tools
+    assert [step["cost"] for step in steps if step["cost"]] == ([0.5] if session == "ses_1" else [])
     again = await told(client, f"/runs/{RUN}/transcript", after=found["mark"])
-    assert again == {"why": None, "text": None, "mark": found["mark"], "cut": False}
+    assert again == {"why": None, "text": None, "mark": found["mark"], "cut": False, "steps": []}
 
 
 @pytest.mark.usefixtures("sessions")

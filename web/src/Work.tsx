@@ -3,8 +3,8 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import { api, got, queries, type RunRecord } from './api'
 import type { components } from './api-types'
 import { type Signs, useSigns } from './live'
-import { count, figure, span } from './look'
-import { Coded, type Head as Heading, Loading, Section, Trouble, useDraft, useSeen } from './parts'
+import { count, figure, money, span } from './look'
+import { Coded, Facts, type Head as Heading, Loading, Mark, Section, Trouble, useDraft, useSeen, When } from './parts'
 
 type Changed = components['schemas']['ChangedFile']
 type Transcript = components['schemas']['Transcript']
@@ -176,7 +176,7 @@ const NEAR = 24
 export function Said({ issue, run, signs }: Of & { signs: Signs | null }) {
   const [open, set] = useState(false)
   const [follows, follow] = useState(true)
-  const box = useRef<HTMLPreElement>(null)
+  const box = useRef<HTMLDivElement>(null)
   const last = useRef(0)
   const queryKey = ['transcript', issue, run]
   const asked = useQuery({
@@ -192,6 +192,9 @@ export function Said({ issue, run, signs }: Of & { signs: Signs | null }) {
     },
   })
   const { data } = asked
+  const [words, search] = useState('')
+  const wanted = words.toLowerCase()
+  const shown = (data?.steps ?? []).filter(({ text, tool, arguments: given }) => `${text} ${tool} ${given}`.toLowerCase().includes(wanted))
   useEffect(() => {
     if (signs && open) void queries.invalidateQueries({ queryKey: ['transcript', issue, run] }, { cancelRefetch: false })
   }, [signs, open, issue, run])
@@ -205,19 +208,39 @@ export function Said({ issue, run, signs }: Of & { signs: Signs | null }) {
       {asked.isLoading && <Loading />}
       {data?.why && <p className="quiet">{data.why}</p>}
       {data?.cut && <p className="quiet">More was said before; this is the end of it.</p>}
-      {data?.text && (
-        <div className="tail">
-          <pre
-            ref={box}
-            tabIndex={0}
-            aria-label="What was said"
-            onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => follow(scrollTop + clientHeight > scrollHeight - NEAR)}
-          >
-            {data.text}
-          </pre>
-          {!follows && <button onClick={() => follow(true)}>To the end</button>}
-        </div>
+      {data && data.steps.length > 0 && (
+        <>
+          <label className="filter">Filter <input type="search" value={words} onChange={event => search(event.target.value)} /></label>
+          <div className="tail">
+            <div
+              ref={box}
+              className="steps"
+              role="group"
+              tabIndex={0}
+              aria-label="What was said"
+              onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => follow(scrollTop + clientHeight > scrollHeight - NEAR)}
+            >
+              {shown.length ? shown.map((step, at) => <Step key={at} of={step} />) : <p className="quiet">No matches.</p>}
+            </div>
+            {!follows && <button onClick={() => follow(true)}>To the end</button>}
+          </div>
+        </>
       )}
+    </details>
+  )
+}
+
+const ROLES = { user: 'Prompt', assistant: 'Agent', tool: '' }
+
+/** Words stand open; a tool's call is a line with its answer folded, but for one that failed. */
+function Step({ of: { role, text, tool, arguments: given, failed, cost, at } }: { of: Transcript['steps'][number] }) {
+  const facts = <Facts of={[at && <When at={at} />, cost !== null && cost > 0 && money(cost)]} />
+  if (role !== 'tool') return <div className={`step ${role}`}><b>{ROLES[role]}</b> {facts}<p>{text}</p></div>
+  return (
+    <details className="step" open={failed}>
+      <summary>{failed && <Mark as="parked" sign="✕">failed</Mark>} <b>{tool}</b> <code>{given}</code></summary>
+      {facts}
+      {text ? <pre tabIndex={0}>{text}</pre> : <p className="quiet">Its answer is not known.</p>}
     </details>
   )
 }

@@ -11,7 +11,11 @@ from ashep.actions.runner_wait import Say, call_runner, silent
 from ashep.actions.runners.base import Examination, ServerCatalog, SessionReference, describe_guarantee
 from ashep.errors import AshepError, RunnerRefused, RunnerUnauthorized
 from ashep.factories import NamedRunner
+from ashep.ports.transcripts import TranscriptStep
 from ashep.redaction import Redaction
+
+MOST_BYTES = 2 * 1024 * 1024
+"""Bytes of a session's record that are read."""
 
 _EXTRA = "pip install 'ashep[acp]'"
 
@@ -59,7 +63,7 @@ async def offers(runner: NamedRunner, say: Say = silent) -> ServerCatalog:
     return ServerCatalog((), (), None, {runner.name: models})
 
 
-async def tail(reference: SessionReference, limit: int, redaction: Redaction) -> str:
+async def read_steps(reference: SessionReference, redaction: Redaction) -> tuple[TranscriptStep, ...]:
     """Read the end of a session from what its agent wrote down. Raises `RunnerRefused`."""
     from ashep.adapters.runners.acp import AcpRunner  # few have one
 
@@ -68,4 +72,4 @@ async def tail(reference: SessionReference, limit: int, redaction: Redaction) ->
     made.attach()
     if not await made.has_session(reference.session):
         raise RunnerRefused(f"{reference.name} has no session {reference.session}, or not any more")
-    return await made.transcript(reference.session, limit)
+    return await made.read_steps(reference.session, MOST_BYTES)

@@ -21,6 +21,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerRefused
 from ashep.factories import FOLDER, NamedRunner, sandboxed
+from ashep.ports.transcripts import TranscriptStep
 from ashep.redaction import Redaction
 
 ONCE = "guarantee: once, no turn is begun twice"
@@ -144,7 +145,7 @@ async def refuse_link(reference: SessionReference) -> str:
     raise RunnerRefused(f"a session of {reference.name} has no page")
 
 
-async def refuse_tail(reference: SessionReference, limit: int, redaction: Redaction) -> str:
+async def refuse_steps(reference: SessionReference, redaction: Redaction) -> tuple[TranscriptStep, ...]:
     """Raise `RunnerRefused`."""
     name = reference.name
     known = name in reference.settings.runners.extra

@@ -28,6 +28,7 @@ from ashep.core.policy.runner_kinds import CLAUDE
 from ashep.core.text import clean
 from ashep.errors import AshepError, RunnerRefused, RunnerUnauthorized
 from ashep.factories import NamedRunner, claude_command, claude_folder, inside_of, places_of, runner_folder, sandboxed
+from ashep.ports.transcripts import TranscriptStep, redact_steps
 from ashep.redaction import Redaction
 
 _SAYS = 30.0  # seconds for a program to say its version in a sandbox
@@ -116,16 +117,16 @@ def _open_command(reference: SessionReference, issue: str) -> str:
     return f"cd {shlex.quote(str(place))} && {own}{words}"
 
 
-async def tail(reference: SessionReference, limit: int, redaction: Redaction) -> str:
+async def read_steps(reference: SessionReference, redaction: Redaction) -> tuple[TranscriptStep, ...]:
     """Read the end of a session's transcript. Raises `RunnerRefused`."""
-    return redaction.text(await to_thread.run_sync(_tail, reference, limit))
+    return redact_steps(await to_thread.run_sync(_read_steps, reference), redaction.text)
 
 
-def _tail(reference: SessionReference, limit: int) -> str:
+def _read_steps(reference: SessionReference) -> list[TranscriptStep]:
     from ashep.adapters.runners.claude import session_store, transcript  # few have one
 
     store = session_store.SessionStore(runner_folder(reference.project, reference.name), claude_folder())
     file = store.transcript(reference.session)
     if file is None:
         raise RunnerRefused(f"Claude Code has no session {reference.session}, or not any more")
-    return transcript.tail(file, limit)
+    return transcript.read_steps(file)

@@ -13,6 +13,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state.run import runner_of
 from ashep.factories import FACTORIES, NamedRunner, RunnerRequest, make_own
 from ashep.ports.runner import Runner
+from ashep.ports.transcripts import TranscriptStep
 from ashep.redaction import Redaction
 
 
@@ -28,8 +29,8 @@ class RunnerKind:
     open_command: Callable[[SessionReference, str, bool], Awaitable[str]]
     """Says how a person opens a session of an issue; true: the server of a place that does not live is begun, and goes
     on for as long as a person has the issue."""
-    tail: Callable[[SessionReference, int, Redaction], Awaitable[str]]
-    """Gives the end of what was said in a session, at most so many characters; raises `RunnerError` with why not."""
+    read_steps: Callable[[SessionReference, Redaction], Awaitable[tuple[TranscriptStep, ...]]]
+    """Reads the end of what was said and done in a session; raises `RunnerError` with why not."""
     link: Callable[[SessionReference], Awaitable[str]] = base.refuse_link
     """Gives the address at which a browser shows a session; raises `RunnerError` with why not."""
     offers: Callable[[NamedRunner, Say], Awaitable[ServerCatalog]] | None = None
@@ -40,16 +41,16 @@ class RunnerKind:
 
 RUNNER_KINDS: Mapping[str, RunnerKind] = {
     OPENCODE: RunnerKind(
-        KINDS[OPENCODE], FACTORIES[OPENCODE], opencode.examine, opencode.open_command, opencode.tail,
+        KINDS[OPENCODE], FACTORIES[OPENCODE], opencode.examine, opencode.open_command, opencode.read_steps,
         opencode.link, opencode.offers, opencode.reach,
     ),
     CLAUDE: RunnerKind(
-        KINDS[CLAUDE], FACTORIES[CLAUDE], claude.examine, claude.open_command, claude.tail, offers=claude.offers
+        KINDS[CLAUDE], FACTORIES[CLAUDE], claude.examine, claude.open_command, claude.read_steps, offers=claude.offers
     ),
-    ACP: RunnerKind(KINDS[ACP], FACTORIES[ACP], acp.examine, base.name_session, acp.tail, offers=acp.offers),
+    ACP: RunnerKind(KINDS[ACP], FACTORIES[ACP], acp.examine, base.name_session, acp.read_steps, offers=acp.offers),
 }  # fmt: skip
 """By kind; all others are classes of the user's."""
-OWN_KIND = RunnerKind(OWN, make_own, base.examine_own, base.name_session, base.refuse_tail)
+OWN_KIND = RunnerKind(OWN, make_own, base.examine_own, base.name_session, base.refuse_steps)
 
 
 def kind_of(settings: Settings, name: str) -> RunnerKind:

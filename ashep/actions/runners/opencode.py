@@ -43,6 +43,7 @@ from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.errors import AshepError, RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.factories import FOLDER, NamedRunner, check_path, make_place_runner, opencode_of, places_of, secret_variables
 from ashep.ports.runner import Catalog, Runner
+from ashep.ports.transcripts import TranscriptStep, redact_steps
 from ashep.redaction import Redaction
 from ashep.request_guard import is_loopback
 
@@ -237,11 +238,11 @@ async def link(reference: SessionReference) -> str:
         return runner.link(reference.session, reference.directory)
 
 
-async def tail(reference: SessionReference, limit: int, redaction: Redaction) -> str:
+async def read_steps(reference: SessionReference, redaction: Redaction) -> tuple[TranscriptStep, ...]:
     """Read the end of a session from its server. Raises `RunnerError`."""
     async with aclosing(await to_thread.run_sync(_server_of, reference, redaction)) as runner:
         await _attach(runner, reference.session)
-        return await runner.transcript(reference.session, limit)
+        return redact_steps(await runner.read_steps(reference.session), redaction.text)
 
 
 def _place_of(reference: SessionReference) -> Path | None:

@@ -22,7 +22,9 @@ from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
 from ashep.core.text import clean
 from ashep.errors import AshepError
+from ashep.ports.transcripts import MOST_STEPS, format_steps
 from ashep.views import runs
+from ashep.views.times import stamp
 
 MOST_LINES = 2000
 """Lines of a file's diff in one answer."""
@@ -91,6 +93,21 @@ class After(Given):
     """The `mark` of the answer before: the text is not sent again where it is the same."""
 
 
+class Step(Answer):
+    """A message of a session, or a call of a tool."""
+
+    role: Literal["user", "assistant", "tool"]
+    text: str
+    """What was said; of a tool what it answered."""
+    tool: str
+    arguments: str
+    """What the tool was asked."""
+    failed: bool
+    cost: float | None
+    """In US dollars, by its provider; null: that is not known."""
+    at: str | None
+
+
 class Transcript(Answer):
     """The end of what was said in a session."""
 
@@ -101,6 +118,8 @@ class Transcript(Answer):
     mark: str | None = None
     cut: bool = False
     """More was said before."""
+    steps: tuple[Step, ...] = ()
+    """The same with the calls of tools; none where `text` is null."""
 
 
 class RunReference(Given):
@@ -179,16 +198,28 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
-                said = await kind.tail(reference, TAIL, pictures.redaction)
+                steps = await kind.read_steps(reference, pictures.redaction)
     except TimeoutError:
         return Transcript(why=f"Its agent server did not answer in {TO_SERVERS:.0f} s.")
     except AshepError as error:
         return Transcript(why=clean(pictures.redaction.text(str(error))))
-    text = clean(pictures.redaction.text(said))
-    if not text:
+    text = clean(format_steps(steps, TAIL))
+    if not steps:
         return Transcript(why="Nothing was said in it yet.")
-    mark = sha256(text.encode()).hexdigest()[:16]
-    return Transcript(why=None, text=None if mark == known else text, mark=mark, cut=len(said) >= TAIL)
+    mark = sha256(repr(steps).encode()).hexdigest()[:16]
+    if mark == known:
+        return Transcript(why=None, mark=mark)
+    lengths = accumulate(len(step.text) + len(step.arguments) for step in reversed(steps))
+    number = max(1, sum(length <= LONGEST for length in lengths))
+    cut = number < len(steps) or len(steps) >= MOST_STEPS
+    shown = tuple(
+        Step(
+            role=step.role, text=clean(step.text)[-TAIL:], tool=clean(step.tool), arguments=clean(step.arguments),
+            failed=step.failed, cost=step.cost, at=step.at and stamp(step.at),
+        )
+        for step in steps[-number:]
+    )  # fmt: skip
+    return Transcript(why=None, text=text, mark=mark, cut=cut, steps=shown)
 
 
 async def opening(pictures: QueryHandlers, run: str) -> page.Opening:

@@ -51,6 +51,7 @@ from ashep.errors import (
 )
 from ashep.journal import durable_io
 from ashep.ports.runner import STOPPED, Catalog, Prompt, SessionRequest, Sign, Turn, bound_amount
+from ashep.ports.transcripts import TranscriptStep, format_steps, make_tool_step, redact_steps
 from ashep.redaction import Redaction
 
 Access = Literal["read", "write"]
@@ -409,21 +410,32 @@ class AcpRunner:
 
     async def transcript(self, session: str, limit: int) -> str:
         self._require_started()
-        if limit <= 0:
-            return ""
+        return format_steps(await self.read_steps(session, limit * 8 + 65536), limit) if limit > 0 else ""
 
-        def look() -> str:
+    async def read_steps(self, session: str, size: int) -> tuple[TranscriptStep, ...]:
+        """Read what was said and done in a session, from about so many bytes of its record."""
+
+        def read() -> tuple[TranscriptStep, ...]:
             mailbox = self._find_mailbox(session)
-            passages = list[tuple[str, list[str]]]()
-            for entry in mailbox.tail(limit * 8 + 65536) if mailbox is not None else ():
-                role = {"user": "user", "agent": "assistant"}.get(str(entry.get("k")))
-                if role is not None:
-                    if not passages or passages[-1][0] != role or role == "user":
-                        passages.append((role, []))
-                    passages[-1][1].append(str(entry.get("x", "")))
-            return "\n".join(f"{who}:\n{''.join(words)}\n" for who, words in passages)
+            steps, calls, speaker = list[TranscriptStep](), dict[str, int](), ""
+            for entry in mailbox.tail(size) if mailbox is not None else ():
+                kind, words = str(entry.get("k")), str(entry.get("x", ""))
+                if kind == "tool":
+                    call = str(entry.get("id"))
+                    place = calls.setdefault(call, len(steps))
+                    step = make_tool_step(
+                        str(entry.get("name", "")), "", "", None, failed=entry.get("status") == "failed"
+                    )
+                    steps[place : place + 1] = [step]
+                elif kind == "agent" and speaker == "agent":
+                    steps[-1] = replace(steps[-1], text=steps[-1].text + words)
+                elif kind in ("user", "agent"):
+                    steps.append(TranscriptStep("user" if kind == "user" else "assistant", words))
+                if kind in ("user", "agent", "tool"):
+                    speaker = kind
+            return redact_steps(steps, self._redact)
 
-        return self._redact(await _blocking(look))[-limit:]
+        return await _blocking(read)
 
     # --- questions ------------------------------------------------------------------------------------------------
 

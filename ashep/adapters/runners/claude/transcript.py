@@ -8,6 +8,7 @@ one is a person's unless Claude Code wrote it itself [30].
 import glob
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from ashep.adapters.runners.claude.jsonl import Event, Lines, count_tokens, number, part, parts, text, time_of
 from ashep.adapters.runners.foreign_json import parse_object
 from ashep.journal import durable_io
+from ashep.ports.transcripts import TranscriptStep, format_steps, make_tool_step
 
 _OWN = ("<task-notification>", "[Request interrupted", "Continue from where you left off", "<local-command-")
 """How a user's message begins that no person wrote."""
@@ -131,9 +133,9 @@ def read_text(message: Event) -> str:
     return text(message, "content") or "\n".join(text(one, "text") for one in blocks if text(one, "type") == "text")
 
 
-def tail(file: Path, limit: int) -> str:
-    """The end of what was said in a session, at most so many characters."""
-    entries = list[str]()
+def read_steps(file: Path) -> list[TranscriptStep]:
+    """Read the end of what was said and done in a session; calls of tools with what became of them."""
+    steps, calls = list[TranscriptStep](), dict[str, int]()
     with suppress(OSError), durable_io.opened(file) as opened:
         opened.seek(max(0, opened.seek(0, 2) - _TAIL))
         for line in opened:
@@ -142,7 +144,26 @@ def tail(file: Path, limit: int) -> str:
             event = parse_object(line)
             if event is None or event.get("isSidechain") is True:
                 continue
-            if event.get("type") == "assistant" or is_prompt(event):
-                words = read_text(part(event, "message"))
-                entries += [f"{event['type']}:\n{words}\n"] if words else []
-    return "\n".join(entries)[-limit:] if limit > 0 else ""
+            message, at = part(event, "message"), time_of(event)
+            role = "assistant" if event.get("type") == "assistant" else "user"
+            if (role == "assistant" or is_prompt(event)) and (words := read_text(message)):
+                steps.append(TranscriptStep(role, words, at=at))
+            for block in parts(message, "content"):
+                if text(block, "type") == "tool_use":
+                    calls[text(block, "id")] = len(steps)
+                    steps.append(make_tool_step(text(block, "name"), block.get("input"), "", at, failed=False))
+                elif (
+                    text(block, "type") == "tool_result"
+                    and (place := calls.get(text(block, "tool_use_id"))) is not None
+                ):
+                    answer = text(block, "content") or "\n".join(text(one, "text") for one in parts(block, "content"))
+                    failed, call = block.get("is_error") is True, steps[place]
+                    steps[place] = replace(
+                        call, text=make_tool_step("", "", answer, at, failed=failed).text, failed=failed
+                    )
+    return steps
+
+
+def tail(file: Path, limit: int) -> str:
+    """The end of what was said in a session, at most so many characters."""
+    return format_steps(read_steps(file), limit)

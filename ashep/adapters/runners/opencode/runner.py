@@ -32,6 +32,7 @@ from ashep.core.facts.runs import Life, Model
 from ashep.core.policy.settings import OpencodeSettings
 from ashep.errors import RunnerError, RunnerMisconfigured, RunnerUnavailable
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.ports.transcripts import TranscriptStep
 from ashep.redaction import Redaction
 
 _PAGE = 100
@@ -311,6 +312,11 @@ class OpencodeRunner:
             if length >= limit:
                 break
         return "\n".join(reversed(entries))[-limit:] if limit > 0 else ""
+
+    async def read_steps(self, session: str) -> tuple[TranscriptStep, ...]:
+        """Read what was said and done in a session, its end. Raises `RunnerError`."""
+        messages = await self._messages(session, until=None, enough=_PAGE)
+        return tuple(step for message in messages for step in message.steps)
 
     # --- questions ------------------------------------------------------------------------------------------------
 

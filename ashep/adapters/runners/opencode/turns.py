@@ -1,7 +1,7 @@
 """Read a session's messages: what followed our prompt. Pure; the rules are facts/opencode.md 1, 4, 11, 24 and 25."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from ashep.adapters.runners.opencode.provider_errors import Failure, Read, of_error
 from ashep.core.facts.runs import Refusal
 from ashep.ports.runner import MOST_TEXT, Turn, TurnState, bound_amount
+from ashep.ports.transcripts import TranscriptStep, make_tool_step
 
 FARTHEST = 1e14
 """Milliseconds since 1970 that can be a date."""
@@ -67,6 +68,9 @@ class ToolState(Read):
 
     time: Time = Time()
     status: str = ""
+    input: Any = None
+    output: Any = None
+    error: Any = None
 
 
 class MessagePart(Read):
@@ -102,6 +106,22 @@ class Message(Read):
         """
         begins = max((i for i, part in enumerate(self.parts) if part.type == "step-start"), default=0)
         return "\n".join(part.text for part in self.parts[begins:] if part.type == "text" and not part.synthetic)
+
+    @property
+    def steps(self) -> Iterator[TranscriptStep]:
+        """What was said and done in it, in order; its cost is with the last step."""
+        steps = list[TranscriptStep]()
+        for part in self.parts:
+            at = _date(part.newest or self.info.time.newest)
+            if part.type == "text" and part.text and not part.synthetic:
+                steps.append(TranscriptStep(self.info.role, part.text, at=at))
+            elif part.type == "tool" and (state := part.state) is not None:
+                failed = state.status == "error"
+                answer = state.error if failed else state.output
+                steps.append(make_tool_step(part.tool, state.input, answer, at, failed=failed))
+        if steps and self.info.cost:
+            steps[-1] = replace(steps[-1], cost=bound_amount(self.info.cost))
+        return iter(steps)
 
     @property
     def newest(self) -> float:
@@ -191,7 +211,10 @@ def read_turn(
 
 def _latest(messages: Iterable[Message]) -> datetime | None:
     """The time of the newest of these messages, by the server's clock."""
-    at = max((message.info.time.newest for message in messages), default=0)
+    return _date(max((message.info.time.newest for message in messages), default=0))
+
+
+def _date(at: float) -> datetime | None:
     return datetime.fromtimestamp(at / 1000, UTC) if 0 < at < FARTHEST else None
 
 
