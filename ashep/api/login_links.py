@@ -16,9 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ashep.adapters.system import control_socket, process_table
 from ashep.adapters.system.control_socket import UI, NotListening
-from ashep.api.paired_devices import Devices
+from ashep.api.browser_sessions import BrowserSessions
+from ashep.api.paired_devices import ALL, Devices
 from ashep.api.sessions import Sessions
 from ashep.core.issues.human_overrides import AGENT_ACTORS
+from ashep.core.text import clean
 from ashep.errors import AshepError, UsageError
 
 LOCK = "ui.lock"
@@ -81,9 +83,9 @@ class LoginLinks:
             if wanted.where:
                 return {"where": (*self.origins, self.address)[0]}
             if (devices := self.sessions.devices) is not None and (wanted.devices or wanted.revoke is not None):
-                gone = devices.revoke(wanted.revoke) if wanted.revoke is not None else []
-                await devices.save()
-                return {"devices": devices.listed(), "revoked": gone}
+                gone = revoke_named(devices, self.sessions.browsers, wanted.revoke)
+                await self.sessions.save()
+                return _list(devices, self.sessions.browsers, gone)
             if wanted.person is None or not wanted.person.isprintable() or wanted.person.startswith(AGENT_ACTORS):
                 return {"error": "a name is asked for"}
             return {"link": self.link(wanted.person, pairs=wanted.pair, origin=wanted.origin)}
@@ -106,16 +108,29 @@ def ask(state: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def devices(state: Path, revoke: str | None, now: Callable[[], datetime]) -> dict[str, Any]:
-    """List devices, or revoke some: by the server, else in its place. Blocks; raises `AshepError`."""
+    """List devices and browsers, or revoke some: by the server, else in its place. Blocks; raises `AshepError`."""
     told = ask(state, {"devices": True, "revoke": revoke})
     if told is not None or not state.is_dir():
-        return told or {"devices": [], "revoked": []}
+        return told or {"devices": [], "browsers": [], "revoked": []}
     with lock_entrance(state) as alone:
         if not alone:
             raise AshepError("a server of this project does not answer: try again, or end it first")
-        known = Devices(state, now)
+        known, browsers = Devices(state, now), BrowserSessions(state, now)
         known.load()
-        gone = known.revoke(revoke) if revoke is not None else []
-        if gone:
+        browsers.load()
+        if gone := revoke_named(known, browsers, revoke):
             known.write()
-        return {"devices": known.listed(), "revoked": gone}
+            browsers.write()
+        return _list(known, browsers, gone)
+
+
+def revoke_named(known: Devices, browsers: BrowserSessions, name: str | None) -> list[str]:
+    """Know a device or a browser no more; give the names. Raises `UsageError`."""
+    gone = [] if name is None else [*known.revoke(name), *browsers.revoke(name)]
+    if name not in (None, ALL) and not gone:
+        raise UsageError(f"there is no device {clean(name)[:64]}: `ashep ui --devices` lists them")
+    return gone
+
+
+def _list(known: Devices, browsers: BrowserSessions, revoked: list[str]) -> dict[str, Any]:
+    return {"devices": known.listed(), "browsers": browsers.listed(), "revoked": revoked}

@@ -7,7 +7,7 @@ in, and, where none runs, the command that holds its place (`ashep.api.login_lin
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +17,6 @@ from anyio import to_thread
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from ashep.core.policy.base_types import name_of
-from ashep.core.text import clean
 from ashep.errors import AshepError, UsageError
 from ashep.journal.durable_io import replace
 from ashep.views.times import stamp
@@ -56,7 +55,11 @@ class Device(BaseModel):
     seen: AwareDatetime
 
 
-class _Kept(BaseModel):
+class Kept(BaseModel):
+    """What the file holds."""
+
+    model_config = ConfigDict(extra="forbid")
+
     v: Literal[1] = 1
     devices: list[Device]
 
@@ -64,20 +67,32 @@ class _Kept(BaseModel):
 class Devices:
     """Those of one project."""
 
-    def __init__(self, state: Path, now: Callable[[], datetime]) -> None:
-        self._file, self._now = state / FILE, now
+    most = MOST
+    lost = "it is no list of devices", "no device is known, pair them again"
+    """What is wrong with a file that cannot be read, and what follows."""
+
+    def __init__(self, state: Path | None, now: Callable[[], datetime], name: str = FILE) -> None:
+        """`state`: the folder of the file; None: nothing is kept."""
+        self._file, self._now = state and state / name, now
         self._known = dict[str, Device]()
         self._changed, self._saving = False, anyio.Lock()
 
     def load(self) -> None:
         """Read who was paired; nobody is, where that cannot be believed. Blocks; raises `AshepError`."""
         try:
-            text = read_private(self._file, LARGEST)
-            kept = [] if text is None else _Kept.model_validate_json(text).devices
-        except (ValidationError, OSError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no list of devices"
-            raise AshepError(f"{self._file} cannot be used ({why}): no device is known, pair them again") from error
+            text = self._file and read_private(self._file, LARGEST)
+            kept = [] if text is None else self._read(text)
+        except (ValidationError, OSError, UsageError) as error:
+            why = error.strerror if isinstance(error, OSError) else self.lost[0]
+            why = str(error) if isinstance(error, UsageError) else f"{self._file} cannot be used ({why})"
+            raise AshepError(f"{why}: {self.lost[1]}") from error
         self._known = {one.hash: one for one in kept if self._lives(one)}
+
+    def _read(self, text: str) -> list[Device]:
+        return Kept.model_validate_json(text).devices
+
+    def _kept(self, devices: list[Device]) -> Kept:
+        return Kept(devices=devices)
 
     def _lives(self, one: Device) -> bool:
         return -AHEAD <= self._now() - one.seen < IDLE
@@ -99,13 +114,17 @@ class Devices:
             device.seen, self._changed = self._now(), True
         return device
 
-    def pair(self, of: str, person: str, agent: str) -> Device:
-        """Know a device from now on; `agent`: what it says itself that it is."""
+    def find_hash(self, chosen: Callable[[str], bool]) -> str | None:
+        """Give the hash of a token that is known and fits; None: there is none."""
+        return next((one.hash for one in self._known.values() if self._lives(one) and chosen(one.hash)), None)
+
+    def pair(self, of: str, person: str, agent: str, others: Collection[str] = ()) -> Device:
+        """Know a device from now on; `agent`: what it says itself that it is; `others`: names that it does not get."""
         self._known = {of: one for of, one in self._known.items() if self._lives(one)}
-        while len(self._known) >= MOST:
+        while len(self._known) >= self.most:
             del self._known[min(self._known.values(), key=lambda one: one.seen).hash]
-        taken, name, at = {ALL, *(one.name for one in self._known.values())}, _name(agent), self._now()
-        names = (name, *(f"{name}-{n}" for n in range(2, MOST + 3)))
+        taken, name, at = {ALL, *others, *(one.name for one in self._known.values())}, _name(agent), self._now()
+        names = (name, *(f"{name}-{n}" for n in range(2, len(taken) + 3)))
         free = next(name for name in names if name not in taken)
         made = Device(name=free, person=person, hash=of, paired=at, seen=at)
         self._known[of], self._changed = made, True
@@ -116,10 +135,8 @@ class Devices:
         self._changed |= self._known.pop(of, None) is not None
 
     def revoke(self, name: str) -> list[str]:
-        """Know a device no more, or all of them; give their names. Raises `UsageError`."""
+        """Know a device no more, or all of them; give their names."""
         gone = [one for one in self._known.values() if name in (one.name, ALL)]
-        if not gone and name != ALL:
-            raise UsageError(f"there is no device {clean(name)[:64]}: `ashep ui --devices` lists them")
         for one in gone:
             self.forget(one.hash)
         return [one.name for one in gone]
@@ -130,9 +147,11 @@ class Devices:
 
     def _text(self) -> str:
         self._changed = False
-        return _Kept(devices=[one for one in self._known.values() if self._lives(one)]).model_dump_json()
+        return self._kept([one for one in self._known.values() if self._lives(one)]).model_dump_json()
 
     def _write(self, text: str) -> None:
+        if self._file is None:
+            return
         try:
             replace(self._file, text.encode())
         except OSError as error:

@@ -1,5 +1,7 @@
 """The table of endpoints: verification, and below /api/v1 what the page looks at, and programs."""
 
+from contextlib import suppress
+
 from pydantic import BaseModel
 
 from ashep import __version__
@@ -7,6 +9,7 @@ from ashep.api.handlers import issue_work, point_in_time, run_artifacts
 from ashep.api.openapi import OF_BODIES, ApiRoute, ApiServices, RequestContext
 from ashep.api.schemas import actions, page, verification
 from ashep.api.sessions import Session
+from ashep.errors import AshepError
 from ashep.views import json_types
 
 V1 = "/api/v1"
@@ -18,7 +21,11 @@ async def _health(_: ApiServices, __: RequestContext) -> BaseModel:
 
 async def _enter(of: ApiServices, asked: RequestContext) -> BaseModel:
     token, session = of.sessions.enter(asked.given.code, asked.agent)
-    await of.sessions.save()
+    if session.device is None:
+        with suppress(AshepError):  # then a restart of the server sends them out; `keep` says why
+            await of.sessions.save()
+    else:
+        await of.sessions.save()
     return page.Entered(token=token, person=session.person or "", device=session.device)
 
 
@@ -26,6 +33,10 @@ async def _leave(of: ApiServices, asked: RequestContext) -> BaseModel:
     of.sessions.leave(asked.authorization)
     await of.sessions.save()
     return page.Left()
+
+
+async def _prove(of: ApiServices, asked: RequestContext) -> BaseModel:
+    return page.ServerProof(proof=of.sessions.prove(asked.given.name, asked.given.nonce))
 
 
 def _get_person(session: Session) -> str:
@@ -222,6 +233,10 @@ PAGE = (
     ApiRoute(
         "POST", f"{V1}/enter", "enter", "Exchange the code of a link for a token, once.",
         page.Entered, _enter, None, page.Code, problems=OF_BODIES,
+    ),
+    ApiRoute(
+        "POST", f"{V1}/prove", "prove", "Show a page whose server was away that this one knows its session.",
+        page.ServerProof, _prove, None, page.Doubt, problems=OF_BODIES,
     ),
     ApiRoute("POST", f"{V1}/leave", "leave", "End the session.", page.Left, _leave, "answer"),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -26,6 +27,7 @@ from ashep.adapters.system import control_socket
 from ashep.adapters.system.http_server import Connection, Server
 from ashep.adapters.verifier import wrong_patterns
 from ashep.api.application import application
+from ashep.api.browser_sessions import BrowserSessions
 from ashep.api.handlers import point_in_time
 from ashep.api.handlers.actions import ActionHandlers
 from ashep.api.handlers.allowed_repositories import AllowedRepositories
@@ -227,13 +229,7 @@ def serve(
     state = folder / "state"
     token, place = token_of(state, wanted.token_env, os.environ)
     with _listener(wanted) as (listener, address, said), lock_entrance(state) as alone:
-        devices = Devices(state, lambda: datetime.now(UTC)) if alone else None  # noqa: TID251 - as below
-        if devices is not None:
-            try:
-                devices.load()
-            except AshepError as error:
-                say(f"warning: {error}")
-        sessions = Sessions(token, time.monotonic, devices)  # noqa: TID251 - for people, outside of everything that is replayed
+        sessions = _make_sessions(token, state if alone else None, address, say)
         entrance = LoginLinks(sessions, address, tuple(dict.fromkeys((*settings.ui.origins, *wanted.origins))))
 
         def ready() -> None:
@@ -244,6 +240,19 @@ def serve(
                 person.enter(entrance.link(person.name, pairs=person.pairs, origin=person.origin))
 
         anyio.run(_serve, project, folder, settings, token, entrance, listener, alone, ready, say)
+
+
+def _make_sessions(token: str, state: Path | None, address: str, say: Callable[[str], None]) -> Sessions:
+    """Make the sessions, with those of an earlier server; `state`: None: another server lets people in."""
+    now = partial(datetime.now, UTC)  # noqa: TID251 - for people, outside of everything that is replayed, as below
+    devices = None if state is None else Devices(state, now)
+    browsers = BrowserSessions(state, now, address)
+    for kind in filter(None, (devices, browsers)):
+        try:
+            kind.load()
+        except AshepError as error:
+            say(f"warning: {error}")
+    return Sessions(token, time.monotonic, devices, browsers)  # noqa: TID251
 
 
 async def _serve(
@@ -285,8 +294,8 @@ async def _serve(
             if alone:
                 group.start_soon(control_socket.serve, state, os.environ, entrance.answer, say, control_socket.UI)
                 group.start_soon(point_in_time.keep, pictures)  # of several servers one does, as it lets people in
-            if sessions.devices is not None:
-                group.start_soon(sessions.devices.keep, say)
+            for kind in sessions.people:
+                group.start_soon(kind.keep, say)
             ready()
             await server.serve([listener])
             group.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Sessions: who a token is, and what it may do. In memory alone, but for the machine's, and hashes of paired devices'.
+"""Sessions: who a token is, and what it may do. On the disk are the machine's, and hashes of those of people.
 
 A person comes in by a code that `ashep ui` is given over a socket of this user's alone; it is good once, and not for
 long, for it stands in an address. What it is exchanged for stays in the page. The machine's token lies in a file, for
@@ -7,11 +7,14 @@ programs; it reads, and has issues verified, and never answers what a person is 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from hmac import digest
 from secrets import compare_digest, token_urlsafe
 from typing import Literal
 
-from ashep.api.paired_devices import Device, Devices
+from ashep.api.browser_sessions import BrowserSessions
+from ashep.api.paired_devices import Devices
 from ashep.errors import AshepError
 
 Scope = Literal["read", "verify", "tickets", "answer", "control"]
@@ -25,11 +28,10 @@ PERSON: frozenset[Scope] = frozenset({"read", "answer", "control"})
 CODE_LASTS = 120.0
 """Seconds in which a code is good."""
 
-IDLE = 12 * 3600.0
-"""Seconds without a request after which a session ends."""
-
 MOST = 64
-"""Sessions, and codes that nobody has used, at one time; of more the oldest goes."""
+"""Codes that nobody has used, at one time; of more the oldest goes."""
+
+_BEGAN = datetime(2000, 1, 1, tzinfo=UTC)  # of a clock that only grows
 
 
 class WrongCode(AshepError):
@@ -51,26 +53,34 @@ NOBODY = Session(frozenset())
 """Who gave no token."""
 
 
-@dataclass(slots=True)
-class _Open:
-    session: Session
-    until: float
-
-
 class Sessions:
     """Those of one server."""
 
-    def __init__(self, machine: str, now: Callable[[], float], devices: Devices | None = None) -> None:
-        """`machine`: the token in the file; `now`: seconds on a clock that only grows; `devices`: the paired ones."""
+    def __init__(
+        self,
+        machine: str,
+        now: Callable[[], float],
+        devices: Devices | None = None,
+        browsers: BrowserSessions | None = None,
+    ) -> None:
+        """`machine`: the token in the file; `now`: seconds on a clock that only grows; `devices`: the paired ones;
+        `browsers`: everybody else, by default of this server alone.
+        """
         self._machine, self._now, self.devices = _sum(machine), now, devices
         self._codes = dict[str, tuple[str, float, bool]]()
-        self._open = dict[str, _Open]()
+        self.browsers = browsers or BrowserSessions(None, lambda: _BEGAN + timedelta(seconds=now()))
+
+    @property
+    def people(self) -> tuple[Devices, ...]:
+        """Those of people: the paired devices, and the browsers."""
+        return (self.browsers,) if self.devices is None else (self.devices, self.browsers)
 
     def code(self, person: str, *, pairs: bool = False) -> str:
         """Make a code by which this person comes in, once; `pairs`: with a device that is known again."""
         made = token_urlsafe(24)
         self._codes[_sum(made)] = person, self._now() + CODE_LASTS, pairs
-        _bound(self._codes)
+        while len(self._codes) > MOST:
+            del self._codes[next(iter(self._codes))]
         return made
 
     def enter(self, code: str, agent: str = "") -> tuple[str, Session]:
@@ -78,13 +88,12 @@ class Sessions:
         person, until, pairs = self._codes.pop(_sum(code), ("", 0.0, False))
         if until <= self._now() or not person:
             raise WrongCode("this link is not good any more: `ashep ui` gives a fresh one")
-        made = token_urlsafe(32)
+        made, names = token_urlsafe(32), [one["name"] for kind in self.people for one in kind.listed()]
         if pairs and self.devices is not None:
-            return made, _make_session(self.devices.pair(_sum(made), person, agent))
-        session = Session(PERSON, person)
-        self._open[_sum(made)] = _Open(session, self._now() + IDLE)
-        _bound(self._open)
-        return made, session
+            device = self.devices.pair(_sum(made), person, agent, names)
+            return made, Session(PERSON, person, device.name)
+        self.browsers.pair(_sum(made), person, agent, names)
+        return made, Session(PERSON, person)
 
     def find_session(self, authorization: str, *, asks: bool = True) -> Session | None:
         """Say whose token a request gives, by its `Authorization`; None: nobody's.
@@ -98,37 +107,30 @@ class Sessions:
         if compare_digest(token_hash, self._machine):
             return Session(MACHINE)
         if self.devices is not None and (device := self.devices.find_device(token_hash, asks=asks)) is not None:
-            return _make_session(device)
-        session = self._open.get(token_hash)
-        if session is None or session.until <= self._now():
-            self._open.pop(token_hash, None)
-            return None
-        if asks:
-            session.until = self._now() + IDLE
-        return session.session
+            return Session(PERSON, device.person, device.name)
+        browser = self.browsers.find_device(token_hash, asks=asks)
+        return browser and Session(PERSON, browser.person)
 
     def leave(self, authorization: str) -> None:
         """End the session of this token; a device is known no more."""
-        known = _sum(authorization.partition(" ")[2].strip())
-        self._open.pop(known, None)
-        if self.devices is not None:
-            self.devices.forget(known)
+        for kind in self.people:
+            kind.forget(_sum(authorization.partition(" ")[2].strip()))
+
+    def prove(self, name: str, nonce: str) -> str | None:
+        """Show who has a person's token that this is no stranger who took the port; None: the token is nobody's.
+
+        `name`: the hash of the token's hash, which tells neither; `nonce`: what they have just thought of.
+        """
+        known = (kind.find_hash(lambda token_hash: compare_digest(_sum(token_hash), name)) for kind in self.people)
+        token_hash = next(filter(None, known), None)
+        return token_hash and digest(token_hash.encode(), nonce.encode(), "sha256").hex()
 
     async def save(self) -> None:
-        """Write down what has changed of devices. Raises `AshepError`."""
-        if self.devices is not None:
-            await self.devices.save()
-
-
-def _make_session(device: Device) -> Session:
-    return Session(PERSON, device.person, device.name)
+        """Write down what has changed of people's. Raises `AshepError`."""
+        for kind in self.people:
+            await kind.save()
 
 
 def _sum(token: str) -> str:
     """Look tokens up by what tells nothing of them, however long a comparison takes."""
     return sha256(token.encode(errors="replace")).hexdigest()
-
-
-def _bound(kept: dict[str, tuple[str, float, bool]] | dict[str, _Open]) -> None:
-    while len(kept) > MOST:
-        del kept[next(iter(kept))]

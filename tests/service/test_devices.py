@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.adapters.system import control_socket
+from ashep.api.login_links import revoke_named
 from ashep.api.paired_devices import AHEAD, FILE, IDLE, LARGEST, MOST, Devices
 from ashep.api.routes import V1
 from ashep.api.server import listening_at
@@ -131,7 +132,7 @@ def test_devices_are_bounded_named_apart_and_revoked_by_name(one: Server) -> Non
     assert one.devices.revoke(names[-1]) == names[-1:]
     assert one.sessions.find_session(last) is None
     with pytest.raises(UsageError, match=r"no device iPad\[2J: `ashep ui --devices`"):
-        one.devices.revoke("iPad\x1b[2J")
+        revoke_named(one.devices, one.sessions.browsers, "iPad\x1b[2J")
     assert len(one.devices.revoke("all")) == MOST - 1
     assert one.devices.revoke("all") == []
 

@@ -40,9 +40,9 @@ SAID: dict[int, str] = {}
 
 
 @contextmanager
-def server(project: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+def server(project: Path, *words: str, last: tuple[str, ...] = ("--port", "0")) -> Iterator[subprocess.Popen[str]]:
     """A server, once it listens."""
-    argv = [ASHEP, *words, "--port", "0"]
+    argv = [ASHEP, *words, *last]
     with subprocess.Popen(argv, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             said = process.stdout if words[0] == "serve" else process.stderr

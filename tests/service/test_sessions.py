@@ -2,7 +2,8 @@
 
 import pytest
 
-from ashep.api.sessions import CODE_LASTS, IDLE, MACHINE, MOST, PERSON, Session, Sessions, WrongCode
+from ashep.api.paired_devices import IDLE
+from ashep.api.sessions import CODE_LASTS, MACHINE, MOST, PERSON, Session, Sessions, WrongCode
 
 
 class Clock:
@@ -38,11 +39,11 @@ def test_a_code_is_good_once_and_not_for_long(sessions: Sessions, clock: Clock) 
 
 def test_a_session_ends_when_nobody_asks_for_long(sessions: Sessions, clock: Clock) -> None:
     token, _ = sessions.enter(sessions.code("Pat"))
-    clock.at += IDLE - 1
+    clock.at += IDLE.total_seconds() - 1
     assert sessions.find_session(f"bearer {token} ") is not None
-    clock.at += IDLE - 1
+    clock.at += IDLE.total_seconds() - 1
     assert sessions.find_session(f"Bearer {token}") is not None
-    clock.at += IDLE
+    clock.at += IDLE.total_seconds()
     assert sessions.find_session(f"Bearer {token}") is None
     token, _ = sessions.enter(sessions.code("Pat"))
     sessions.leave(f"Bearer {token}")

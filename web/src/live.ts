@@ -1,5 +1,5 @@
 import { useEffect, useState, useSyncExternalStore } from 'react'
-import { current, onSession, queries, refused, store } from './api'
+import { current, doubt, onSession, queries, refused, send, store } from './api'
 import type { components } from './api-types'
 
 type Changed = components['schemas']['Changed']
@@ -17,6 +17,7 @@ tabs.onmessage = ({ data }: MessageEvent<Changed | Connection>) => ('seq' in dat
 /** Of a connection that lives on only when it last did is noted: nothing is to be shown anew. */
 function say(now: Connection) {
   at = now.at
+  if (!now.live) doubt()
   if (!now.live || !connection.get().live) connection.set(now)
 }
 
@@ -58,6 +59,7 @@ function changed({ seq: found, issues }: Changed) {
 function follow() {
   streaming?.abort()
   streaming = null
+  if (document.hidden) doubt() // nobody watches whether the server goes
   if (document.hidden || !current()) return
   const { signal } = (streaming = new AbortController())
   const held = navigator.locks?.request('ashep-events', { signal }, () => stream(signal)) ?? stream(signal)
@@ -120,7 +122,7 @@ async function read(outer: AbortSignal, which: string, heard: Heard, begun: () =
   const authorization = `Bearer ${current()?.token}`
   const silence = new AbortController()
   const signal = AbortSignal.any([outer, silence.signal])
-  const answer = await fetch(`/api/v1/events${which}`, { headers: { Authorization: authorization, Accept: 'text/event-stream' }, signal })
+  const answer = await send(`/api/v1/events${which}`, { headers: { Authorization: authorization, Accept: 'text/event-stream' }, signal })
   if (answer.status === 401) refused(authorization)
   if (!answer.ok || !answer.body) throw new Error(String(answer.status))
   begun()

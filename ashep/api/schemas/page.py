@@ -192,6 +192,21 @@ class Code(Given):
     code: Annotated[str, Field(min_length=1, max_length=200)]
 
 
+class Doubt(Given):
+    """Who has a token asks a server that was away for a proof before sending it: anybody could have taken its port."""
+
+    name: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """SHA-256, in hex, of the SHA-256, in hex, of the token."""
+    nonce: Annotated[str, Field(min_length=16, max_length=200)]
+
+
+class ServerProof(Answer):
+    """What only who knows the token's hash can say."""
+
+    proof: str | None
+    """HMAC-SHA-256, in hex, of the nonce, by the token's SHA-256, in hex; null: no session has this token."""
+
+
 class Entered(Answer):
     """Who came in."""
 

@@ -68,9 +68,9 @@ def ui(
     origin: Annotated[
         str | None, typer.Option("--origin", metavar="URL", help="With --pair: where it reaches the server.")
     ] = None,
-    listed: Annotated[bool, typer.Option("--devices", help="List the devices that are paired.")] = False,
+    listed: Annotated[bool, typer.Option("--devices", help="List paired devices, and browsers that are in.")] = False,
     revoke: Annotated[
-        str | None, typer.Option("--revoke", metavar="NAME", help="Let a device in no more; `all`: none.")
+        str | None, typer.Option("--revoke", metavar="NAME", help="Let one of them in no more; `all`: none.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -135,3 +135,5 @@ def _devices(told: dict[str, Any], *, as_json: bool) -> None:
     output.table(("device", "as", "paired", "last seen"), rows)
     if not rows:
         output.say("no device is paired")
+    browsers = [[one["name"], one["person"], local(one["paired"]), local(one["seen"])] for one in told["browsers"]]
+    output.table(("browser", "as", "came in", "last seen"), browsers)
