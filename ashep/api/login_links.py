@@ -42,6 +42,8 @@ class _Wanted(BaseModel):
     """With a device that is known from then on."""
     origin: Annotated[str, Field(max_length=300)] | None = None
     """Where that reaches the server; null: by the first that the server has."""
+    place: Annotated[str, Field(pattern=r"^/(issues|runs)/[A-Za-z0-9._/-]{1,500}$")] = ""
+    """The page that it leads to; empty: the first one."""
     devices: bool = False
     revoke: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     where: bool = False
@@ -68,13 +70,13 @@ class LoginLinks:
     origins: Sequence[str] = ()
     """For everybody else."""
 
-    def link(self, person: str, *, pairs: bool = False, origin: str | None = None) -> str:
+    def link(self, person: str, *, pairs: bool = False, origin: str | None = None, place: str = "") -> str:
         """Give a link for a person, with a code. Raises `UsageError` where no device reaches the server."""
         if pairs and (not self.origins or (origin or self.origins[0]) not in self.origins):
             known = f"; it knows {', '.join(self.origins)}" if self.origins else ""
             raise UsageError(f"{NO_ORIGIN}{known}")
         address = (origin or self.origins[0]) if pairs else self.address
-        return link(address, self.sessions.code(person, pairs=pairs))
+        return link(address, self.sessions.code(person, pairs=pairs), place)
 
     async def answer(self, line: bytes) -> dict[str, Any]:
         """Answer who may use the socket."""
@@ -88,16 +90,16 @@ class LoginLinks:
                 return _list(devices, self.sessions.browsers, gone)
             if wanted.person is None or not wanted.person.isprintable() or wanted.person.startswith(AGENT_ACTORS):
                 return {"error": "a name is asked for"}
-            return {"link": self.link(wanted.person, pairs=wanted.pair, origin=wanted.origin)}
+            return {"link": self.link(wanted.person, pairs=wanted.pair, origin=wanted.origin, place=wanted.place)}
         except ValidationError:
             return {"error": "that is no request of this version"}
         except AshepError as error:
             return {"error": str(error)}
 
 
-def link(address: str, code: str) -> str:
+def link(address: str, code: str, place: str = "") -> str:
     """Give the address of the page with a code, which no browser sends to anybody."""
-    return f"{address}/#enter={code}"
+    return f"{address}{place or '/'}#enter={code}"
 
 
 def ask(state: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -79,6 +79,8 @@ class Person:
     """It is told the link."""
     pairs: bool = False
     origin: str | None = None
+    place: str = ""
+    """The page that it leads to; empty: the first one."""
 
 
 def token_of(state: Path, token_env: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -237,7 +239,7 @@ def serve(
             if not alone:
                 say("another server of this project lets people in: `ashep ui` leads there")
             if person is not None:
-                person.enter(entrance.link(person.name, pairs=person.pairs, origin=person.origin))
+                person.enter(entrance.link(person.name, pairs=person.pairs, origin=person.origin, place=person.place))
 
         anyio.run(_serve, project, folder, settings, token, entrance, listener, alone, ready, say)
 

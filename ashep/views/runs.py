@@ -96,6 +96,12 @@ def knows(database: Database | None, issue: str) -> bool:
     return database is not None and bool(database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone())
 
 
+def names(database: Database | None, issue: str) -> list[str]:
+    """Give the ids of an issue's runs."""
+    rows = database.execute("SELECT run FROM runs WHERE issue = ? ORDER BY trace", [issue]) if database else ()
+    return [row["run"] for row in rows]
+
+
 def table(seen: Data, now: datetime) -> list[tuple[str, ...]]:
     """Give the rows of the table."""
     rows = list[tuple[str, ...]]()

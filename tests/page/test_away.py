@@ -63,7 +63,7 @@ def test_a_server_that_was_begun_anew_wants_a_fresh_link_and_has_the_words(site:
     expect(field(shown)).to_have_value(WORDS)
     site.world = World(site.world.project, page=static.built())
     site.begin(int(site.address.rpartition(":")[2]))
-    expect(shown.locator("h1")).to_have_text("This page wants a fresh link")
+    expect(shown.locator("h1")).to_have_text("This link has expired, or you are signed out")
     shown.goto(site.link())
     expect(live(shown)).to_have_text("live")
     expect(field(shown)).to_have_value(WORDS)

@@ -54,8 +54,8 @@ def server(project: Path, *words: str, last: tuple[str, ...] = ("--port", "0")) 
             process.kill()
 
 
-def ui(project: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    argv = [ASHEP, "ui", "--port", "0"]
+def ui(project: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    argv = [ASHEP, "ui", *words, "--port", "0"]
     return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60, env={**os.environ, **environ})
 
 
@@ -91,6 +91,23 @@ def test_a_link_lets_in_once_and_a_stream_ends_with_the_server(project: Path) ->
         assert not (state / "ui").is_symlink()
         token = entered["token"]
         assert not any(token in one.read_text(errors="replace") for one in state.rglob("*") if one.is_file())
+
+
+def test_a_link_leads_to_the_page_of_an_issue_or_a_run(project: Path) -> None:
+    life(project / ".agent-shepherd" / "state", issues=3, until="person")
+    with server(project, "serve"):
+        until(project / ".agent-shepherd" / "state" / "ui")
+        for name, path in (
+            ("t-1", "/issues/t-1"),
+            ("2", "/issues/t-2"),
+            ("t-1/implement.1.1", "/runs/t-1/implement.1.1"),
+        ):
+            assert re.fullmatch(rf"http://127\.0\.0\.1:\d+{path}#enter=[\w-]+\n", ui(project, name).stdout)
+        for name, why in (("t-99", "known of an issue t-99"), ("t-1/implement.9.9", "`ashep runs t-1` lists its runs")):
+            done = ui(project, name)
+            assert (done.returncode, done.stdout, why in done.stderr) == (1, "", True), done.stderr
+    words = {"_ASHEP_COMPLETE": "complete_bash", "COMP_WORDS": "ashep ui t-1/", "COMP_CWORD": "2"}
+    assert "t-1/implement.1.1" in ui(project, **words).stdout.split()
 
 
 def test_the_example_of_the_guide_says_what_waits(project: Path) -> None:

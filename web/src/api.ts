@@ -52,6 +52,7 @@ export function store<T>(value: T) {
 // device keeps it, where the origin is a proxy's with TLS: what once listens on a port of loopback could be anybody's.
 const TOKEN = 'ashep-token'
 const PERSON = 'ashep-person'
+const PLACE = 'ashep-place'
 
 export type Session = { token: string; person: string; device?: string | null }
 const places = [sessionStorage, localStorage]
@@ -79,10 +80,26 @@ function become(found: Session | null) {
 }
 
 const tabs = new BroadcastChannel('ashep-session')
-tabs.onmessage = ({ data }: MessageEvent<'who?' | Session>) => {
+let entered = 0
+tabs.onmessage = ({ data }: MessageEvent<'who?' | Session | { place: string }>) => {
   if (data === 'who?') {
     if (current()) tabs.postMessage(current())
-  } else if (!current()) become(data)
+  } else if ('place' in data) {
+    if (Date.now() - entered < 2000) arrive(data.place) // this tab came in by the link, the other one knows where to
+  } else if (!current()) {
+    tabs.postMessage({ place: sessionStorage.getItem(PLACE) ?? '/' })
+    arrive()
+    become(data)
+  }
+}
+
+/** Who is outside has asked for this place, and comes to it later. */
+export const asksFor = (place: string) => place !== '/' && sessionStorage.setItem(PLACE, place)
+
+/** Leads a link to the first page on to the place that was asked for before; a path of ours, whatever stands there. */
+function arrive(place = sessionStorage.getItem(PLACE)) {
+  sessionStorage.removeItem(PLACE)
+  if (location.pathname === '/' && place && /^\/(?![/\\])/.test(place)) history.replaceState(history.state, '', place)
 }
 
 /** What a link's code is exchanged for, or what another tab knows; else an error that says why, or null. */
@@ -93,6 +110,8 @@ export async function enter(): Promise<string | null> {
     const answer = api.POST('/api/v1/enter', { body: { code } })
     try {
       const found = await got(answer)
+      arrive()
+      entered = Date.now()
       become(found)
       tabs.postMessage(found)
     } catch (error) {

@@ -2,7 +2,7 @@ import { QueryClientProvider } from '@tanstack/react-query'
 import { Component, lazy, type ReactNode, StrictMode, Suspense, useEffect, useState, useSyncExternalStore } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Route, Switch, useLocation } from 'wouter'
-import { current, enter, onSession, queries } from './api'
+import { asksFor, current, enter, onSession, queries } from './api'
 import { dialogs, Frame } from './Frame'
 import { watch } from './live'
 import { Now } from './Now'
@@ -80,12 +80,13 @@ function Page() {
 }
 
 function Outside({ why }: { why: string | null }) {
+  useEffect(() => void asksFor(location.pathname + location.search), [])
   return (
     <main className="outside">
-      <H1 title="This page wants a fresh link" />
+      <H1 title="This link has expired, or you are signed out" />
       {why && <p role="alert">{why}</p>}
-      <p>Run <code>ashep ui</code> in a terminal, and open the link that it prints. A link is good once, for two minutes.</p>
-      <p className="quiet">Words that you had begun to write are kept in this tab.</p>
+      <p>Run <code>ashep ui</code> in a terminal, and open the link that it prints. A link is good once, for two minutes, and leads to this page.</p>
+      <p className="quiet">What you had begun to write is kept in this tab.</p>
     </main>
   )
 }

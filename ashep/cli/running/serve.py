@@ -2,7 +2,9 @@
 
 import io
 import os
+import sqlite3
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +13,12 @@ import typer
 
 from ashep.actions.answers import answering
 from ashep.cli import output
-from ashep.cli.commands import Json, app, example, project_of
-from ashep.cli.context import configured, current_time
+from ashep.cli.commands import Json, app, complete_name, example, matching_ids, project_of
+from ashep.cli.context import configured, current_time, picture, read_state
 from ashep.config import settings_in
 from ashep.core.policy.page_settings import parse_origin
-from ashep.errors import UsageError
+from ashep.errors import AshepError, UsageError
+from ashep.views import issue_story, runs
 from ashep.views.times import local
 
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: one that is free.")]
@@ -23,6 +26,16 @@ Host = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to liste
 Socket = Annotated[
     Path | None, typer.Option("--socket", metavar="PATH", help="A unix socket in place of the port, for `ssh -L`.")
 ]
+
+
+def matching_pages(context: typer.Context, incomplete: str) -> list[str]:
+    """Give the ids that a shell can complete to: those of issues, and with a slash of one's runs."""
+    issue, slash, _ = incomplete.partition("/")
+    if not slash:
+        return matching_ids(context, incomplete)
+    with suppress(AshepError, sqlite3.Error, OSError), picture(read_state(context.obj)) as seen:
+        return [run for run in runs.names(seen.database, issue) if run.startswith(incomplete)]
+    return []
 
 
 @app.command(epilog=example("ashep serve", "ashep serve --port 0", "ashep serve --socket ~/ashep.sock"))
@@ -54,10 +67,23 @@ def serve(
 
 
 @app.command(
-    epilog=example("ashep ui", "ashep ui --open", "ashep ui --pair", "ashep ui --devices", "ashep ui --revoke iPhone")
-)
+    epilog=example(
+        "ashep ui", "ashep ui --open", "ashep ui t-1", "ashep ui t-1/implement.1.1", "ashep ui --pair",
+        "ashep ui --devices", "ashep ui --revoke iPhone",
+    )
+)  # fmt: skip
 def ui(
     context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An issue, or a run: the link leads to its page.",
+            metavar="[ISSUE|RUN]",
+            show_default=False,
+            callback=complete_name,
+            autocompletion=matching_pages,
+        ),
+    ] = "",
     port: Port = 8090,
     host: Host = "127.0.0.1",
     socket: Socket = None,
@@ -84,7 +110,8 @@ def ui(
     comes in by it acts as you, after a restart of the server, too, until it has asked nothing for twelve hours, or is
     revoked.
 
-    Exit codes: 0 a link was printed, 1 the port is taken, 2 configuration or usage.
+    Exit codes: 0 a link was printed, 1 the port is taken, or nothing is known of the issue or run, 2 configuration or
+    usage.
     """
     from ashep.api import login_links
     from ashep.api.server import ListenOptions, Person
@@ -97,7 +124,7 @@ def ui(
         return
     if origin is not None and not pairs:
         raise UsageError("--origin: only a device that is paired comes by it; give --pair, too")
-    settings = settings_in(folder)
+    settings, place = settings_in(folder), _find_page(folder / "state", name) if name else ""
     person = anyio.run(answering, project, settings, os.environ)
 
     def show(link: str) -> None:
@@ -111,7 +138,7 @@ def ui(
         if shows:
             webbrowser.open(link)
 
-    asked = login_links.ask(folder / "state", {"person": person, "pair": pairs, "origin": origin})
+    asked = login_links.ask(folder / "state", {"person": person, "pair": pairs, "origin": origin, "place": place})
     if asked is not None:
         show(str(asked["link"]))
         return
@@ -122,7 +149,18 @@ def ui(
     if pairs and not (settings.ui.origins or origins):
         raise UsageError(login_links.NO_ORIGIN)
     wanted = ListenOptions(host, port, None, socket, origins)
-    listen(project, folder, settings, wanted, output.note, Person(person, show, pairs, origin))
+    listen(project, folder, settings, wanted, output.note, Person(person, show, pairs, origin, place))
+
+
+def _find_page(state: Path, name: str) -> str:
+    """Find the page of an issue or a run, by the whole id. Raises `AshepError`."""
+    with picture(state) as seen:
+        issue, _, run = name.partition("/")
+        if not runs.knows(seen.database, issue):
+            raise AshepError(issue_story.explain_unknown(seen.database, issue))
+        if run and runs.session_of(seen.database, name) is None:
+            raise AshepError(f"there is no run {name}: `ashep runs {issue}` lists its runs")
+    return f"/runs/{name}" if run else f"/issues/{name}"
 
 
 def _devices(told: dict[str, Any], *, as_json: bool) -> None:
