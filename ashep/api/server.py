@@ -36,6 +36,7 @@ from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
 from ashep.api.login_links import LoginLinks, lock_entrance
 from ashep.api.openapi import ApiServices
+from ashep.api.page_port import PortTaken, listen_somewhere
 from ashep.api.paired_devices import Devices, read_private
 from ashep.api.sessions import Sessions
 from ashep.api.static import built
@@ -62,7 +63,10 @@ class ListenOptions:
     """How the service is to listen."""
 
     host: str = "127.0.0.1"
-    port: int = PORT
+    port: int | None = None
+    """None: the project's own, which is 8090 at first."""
+    moves: bool = False
+    """Where the project's own is taken, another one is its own from now on."""
     token_env: str | None = None
     socket: Path | None = None
     """A unix socket in place of the port."""
@@ -121,9 +125,9 @@ def listen(host: str, port: int) -> socket.socket:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
     except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
-        why = f"port {port} is taken" if taken else f"port {port} cannot be used: {error.strerror}"
-        raise AshepError(f"{why}; choose another with --port") from error
+        if error.errno == errno.EADDRINUSE:
+            raise PortTaken(f"port {port} is taken; choose another with --port") from error
+        raise AshepError(f"port {port} cannot be used: {error.strerror}; choose another with --port") from error
 
 
 @contextmanager
@@ -202,7 +206,9 @@ def server_of(application: Starlette) -> uvicorn.Server:
 
 
 @contextmanager
-def _listener(wanted: ListenOptions) -> Generator[tuple[socket.socket, str, str]]:
+def _listener(
+    state: Path, wanted: ListenOptions, say: Callable[[str], None]
+) -> Generator[tuple[socket.socket, str, str]]:
     """Listen; give the address for browsers, and how it is said."""
     if wanted.socket is not None:
         path = wanted.socket.absolute()
@@ -210,7 +216,9 @@ def _listener(wanted: ListenOptions) -> Generator[tuple[socket.socket, str, str]
         with listening_at(path) as made:
             yield made, address, f"{path}; reach it as {address} by `ssh -L {wanted.port or PORT}:{path} THERE`"
         return
-    with listen(wanted.host, wanted.port) as made:
+    here = partial(listen, wanted.host)
+    chosen = listen_somewhere(state, here, say, moves=wanted.moves) if wanted.port is None else here(wanted.port)
+    with chosen as made:
         host, port = made.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         yield made, address, address
@@ -230,7 +238,7 @@ def serve(
     """
     state = folder / "state"
     token, place = token_of(state, wanted.token_env, os.environ)
-    with _listener(wanted) as (listener, address, said), lock_entrance(state) as alone:
+    with _listener(state, wanted, say) as (listener, address, said), lock_entrance(state) as alone:
         sessions = _make_sessions(token, state if alone else None, address, say)
         entrance = LoginLinks(sessions, address, tuple(dict.fromkeys((*settings.ui.origins, *wanted.origins))))
 

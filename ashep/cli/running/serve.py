@@ -21,7 +21,13 @@ from ashep.errors import AshepError, UsageError
 from ashep.views import issue_story, runs
 from ashep.views.times import local
 
-Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: one that is free.")]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65535, metavar="N", show_default="8090, or what it was last",
+        help="The port; 0: one that is free.",
+    ),
+]  # fmt: skip
 Host = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on: loopback.")]
 Socket = Annotated[
     Path | None, typer.Option("--socket", metavar="PATH", help="A unix socket in place of the port, for `ssh -L`.")
@@ -41,7 +47,7 @@ def matching_pages(context: typer.Context, incomplete: str) -> list[str]:
 @app.command(epilog=example("ashep serve", "ashep serve --port 0", "ashep serve --socket ~/ashep.sock"))
 def serve(
     context: typer.Context,
-    port: Port = 8090,
+    port: Port = None,
     host: Host = "127.0.0.1",
     token_env: Annotated[
         str | None, typer.Option("--token-env", metavar="NAME", help="Take the token from this variable.")
@@ -63,7 +69,7 @@ def serve(
 
     project = project_of(context)
     folder = configured(project)
-    listen(project, folder, settings_in(folder), ListenOptions(host, port, token_env, socket), output.progress)
+    listen(project, folder, settings_in(folder), ListenOptions(host, port, False, token_env, socket), output.progress)
 
 
 @app.command(
@@ -78,13 +84,13 @@ def ui(
         str,
         typer.Argument(
             help="An issue, or a run: the link leads to its page.",
-            metavar="[ISSUE|RUN]",
+            metavar="ISSUE|RUN",
             show_default=False,
             callback=complete_name,
             autocompletion=matching_pages,
         ),
     ] = "",
-    port: Port = 8090,
+    port: Port = None,
     host: Host = "127.0.0.1",
     socket: Socket = None,
     shows: Annotated[bool, typer.Option("--open", help="Open it in a browser, too.")] = False,
@@ -103,8 +109,9 @@ def ui(
     """Print a link by which you come in as yourself: to the page, or with a program of your own. It is good once.
 
     Where no server of this project listens, one does from now on, here, until Ctrl-C; --host, --port and --socket are
-    for that. A link is good for two minutes. What you answer there stands in the tracker under your name, as with
-    `ashep approve`.
+    for that. Where somebody else has port 8090, another project's page say, it takes a free one, says which, and keeps
+    to it; not so with `ui.origins`, whose proxies know the port. A link is good for two minutes. What you answer there
+    stands in the tracker under your name, as with `ashep approve`.
 
     With --pair the link is for a phone, by the first of `ui.origins`: proxies with TLS that you put in front. What
     comes in by it acts as you, after a restart of the server, too, until it has asked nothing for twelve hours, or is
@@ -127,6 +134,8 @@ def ui(
     settings, place = settings_in(folder), _find_page(folder / "state", name) if name else ""
     person = anyio.run(answering, project, settings, os.environ)
 
+    leads = {"place": place} if place else {}  # a server of before knows of none
+
     def show(link: str) -> None:
         if pairs:
             import segno  # for this alone
@@ -138,7 +147,7 @@ def ui(
         if shows:
             webbrowser.open(link)
 
-    asked = login_links.ask(folder / "state", {"person": person, "pair": pairs, "origin": origin, "place": place})
+    asked = login_links.ask(folder / "state", {"person": person, "pair": pairs, "origin": origin} | leads)
     if asked is not None:
         show(str(asked["link"]))
         return
@@ -148,7 +157,7 @@ def ui(
         raise UsageError(f"--origin {origin}: {error}") from error
     if pairs and not (settings.ui.origins or origins):
         raise UsageError(login_links.NO_ORIGIN)
-    wanted = ListenOptions(host, port, None, socket, origins)
+    wanted = ListenOptions(host, port, not (settings.ui.origins or origins), None, socket, origins)
     listen(project, folder, settings, wanted, output.note, Person(person, show, pairs, origin, place))
 
 

@@ -1,0 +1,66 @@
+"""The port of a project's server: the same each time where that can be, so that addresses and sessions stay good."""
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ashep.actions.systemd_unit import PORT
+from ashep.api.paired_devices import read_private
+from ashep.errors import AshepError
+from ashep.journal.durable_io import replace
+
+FILE = "page.port"
+
+NEXT = 9
+"""Ports after 8090 that are tried before any that is free."""
+
+
+class PortTaken(AshepError):
+    """Somebody else listens there."""
+
+
+def read_port(state: Path) -> int | None:
+    """Give the port that the project's server took last by itself; None: it took none. Blocks."""
+    try:
+        text = (read_private(state / FILE, 10) or "").strip()
+    except (AshepError, OSError):
+        return None
+    return int(text) if text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535 else None
+
+
+def listen_somewhere(
+    state: Path, listen: Callable[[int], socket.socket], say: Callable[[str], None], *, moves: bool
+) -> socket.socket:
+    """Listen where the project's server did last, else at 8090; where that is taken at a free port, if it `moves`.
+
+    Blocks; raises `AshepError`.
+    """
+    known = read_port(state)
+    first, *others = _candidates(known)
+    try:
+        return _remember(state, listen(first))
+    except PortTaken:
+        if not moves:
+            raise
+    made = next(filter(None, (_try(listen, port) for port in others)), None) or listen(0)
+    own = made.getsockname()[1]
+    say(f"port {first} is taken, perhaps by another project's page; this project's is at port {own} from now on")
+    return _remember(state, made)
+
+
+def _candidates(known: int | None) -> Iterator[int]:
+    yield from dict.fromkeys((*((known,) if known else ()), *range(PORT, PORT + NEXT + 1)))
+
+
+def _try(listen: Callable[[int], socket.socket], port: int) -> socket.socket | None:
+    try:
+        return listen(port)
+    except PortTaken:
+        return None
+
+
+def _remember(state: Path, made: socket.socket) -> socket.socket:
+    port = made.getsockname()[1]
+    if read_port(state) != port:
+        replace(state / FILE, f"{port}\n".encode())
+    return made

@@ -1,0 +1,78 @@
+"""A second project of a machine gets a port of its own, the same each time, and --port means what it says."""
+
+import signal
+import socket
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ashep.api import page_port
+from ashep.api.page_port import FILE, PortTaken, listen_somewhere, read_port
+from ashep.api.server import listen
+from ashep.cli.commands import app
+from ashep.config import write_starter
+from tests.service.test_entrance import LINK, server, ui, until
+from tests.service.worlds import git, repository
+
+here = partial(listen, "127.0.0.1")
+
+
+def test_where_the_port_is_taken_another_is_the_projects_own_from_now_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = list[str]()
+    with here(0) as others:
+        taken = others.getsockname()[1]
+        monkeypatch.setattr(page_port, "PORT", taken)
+        with pytest.raises(PortTaken, match=f"port {taken} is taken; choose another"):
+            listen_somewhere(tmp_path, here, said.append, moves=False)
+        assert (read_port(tmp_path), said) == (None, [])
+        with listen_somewhere(tmp_path, here, said.append, moves=True) as made:
+            own = made.getsockname()[1]
+        assert own != taken
+        assert said == [
+            f"port {taken} is taken, perhaps by another project's page; this project's is at port {own} from now on"
+        ]
+    for moves in (True, False):  # it stays where it is, though the other one has gone
+        with listen_somewhere(tmp_path, here, said.append, moves=moves) as made:
+            assert made.getsockname()[1] == own
+    with here(own), listen_somewhere(tmp_path, here, said.append, moves=True) as made:
+        assert read_port(tmp_path) == made.getsockname()[1] != own
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize("text", ["", "80", "65536", "x", "-1", "9" * 99, "²"])
+def test_a_port_that_cannot_be_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    (tmp_path / FILE).chmod(0o600)
+    assert read_port(tmp_path) is None
+
+
+@pytest.mark.slow
+def test_a_second_project_has_its_page_by_itself(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project")
+    git(project, "config", "user.name", "Pat")
+    write_starter(project / ".agent-shepherd")
+    state = project / ".agent-shepherd" / "state"
+    with socket.socket() as another:
+        with suppress(OSError):  # then somebody has it already
+            another.bind(("127.0.0.1", 8090))
+            another.listen()
+        done = CliRunner().invoke(app, ["-C", str(project), "ui", "--port", "8090"])
+        assert (done.exit_code, "port 8090 is taken" in str(done.exception)) == (1, True), done.output
+        addresses = list[str]()
+        for _ in range(2):
+            with server(project, "ui", last=()) as process:
+                assert process.stdout is not None
+                told = LINK.fullmatch(process.stdout.readline())
+                assert told is not None
+                until(state / "ui")
+                addresses.append(told[1])
+                again = ui(project)
+                assert again.stdout.startswith(f"{told[1]}/#enter="), again.stderr
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(20) == 0
+        assert addresses == [f"http://127.0.0.1:{read_port(state)}"] * 2
