@@ -1,6 +1,7 @@
 """The simulated night with the page next to it: what came before goes by in a moment, and from then on time is real.
 
-One process is all of it, daemon, tracker, agents and server, in memory but for the journal and its picture. Agents take
+One process is all of it, daemon, tracker, agents and server, in memory but for the journal, its picture, and the trees,
+of which git has each commit, so that the page shows what was changed. Agents take
 seconds, issues keep coming for a while, and nobody answers but who came in by the link.
 """
 
@@ -34,7 +35,8 @@ from ashep.daemon.control import Control
 from ashep.daemon.daemon import RunningDaemon, Say, WorkOptions, daemon, narrator
 from ashep.daemon.shepherd import Picture
 from ashep.errors import AshepError
-from ashep.extras.demo.scenario import ISSUES
+from ashep.extras.demo.git_objects import StoredWorkspaces
+from ashep.extras.demo.scenario import FILES, ISSUES
 from ashep.extras.demo.scripted_model import outcome_text
 from ashep.extras.demo.simulated import BOUND, FOLDER, PERSON, Scene, begin_project
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
@@ -58,12 +60,22 @@ _CHECKS = """```yaml
 checks: [{id: notes, type: file_exists, description: there are notes, verify: {path: notes/%s.md}}]
 ```
 """
+_DESCRIPTION = "notes/%s.md should say what it does, with an example that can be pasted."
+_EXAMPLE = "\n```python\nimport calc\n\ncalc.mean([1, 2, 3])  # 2.0\n```\n"
 
 
 class Night(Scene):
     """The story, and issues beyond it: of every other one the first try falls short."""
 
     written = 0
+
+    def __init__(self, project: Path, ago: timedelta) -> None:
+        self.project = project
+        super().__init__(ago)
+
+    def make_trees(self) -> StoredWorkspaces:
+        """Make a repository that the page can read."""
+        return StoredWorkspaces(self.project, dict(FILES))
 
     def agent(self, asked: Prompted) -> Play:
         """Play an agent's part."""
@@ -74,7 +86,9 @@ class Night(Scene):
         phase, visit, _ = rest.split(".")
         good = visit != "1" or int(issue.partition("-")[2]) % 2 == 0
         if phase == "implement":
-            self.trees.edit(branch_of(issue), f"notes/{issue}.md", f"As {run} has it.\n")
+            name = self.tracker.everything()[issue].title.removeprefix("Document ")
+            text = f"# {name}\n\n`calc` has {name}.\n" + (_EXAMPLE if good else "")
+            self.trees.edit(branch_of(issue), f"notes/{issue}.md", text)
             said = outcome_text(summary=f"notes/{issue}.md says how it is used")
         else:
             yes, no = ("approve", "needs_changes") if phase == "review" else ("pass", "needs_work")
@@ -85,7 +99,8 @@ class Night(Scene):
         """Let the person write one more issue."""
         title, self.written = f"Document {_WANTED[self.written % len(_WANTED)]}", self.written + 1
         issue = f"calc-{len(ISSUES) + self.written}"
-        self.tracker.add(title, id=issue, type="chore", text=IssueText(acceptance=_CHECKS % issue), actor=PERSON)
+        text = IssueText(description=_DESCRIPTION % issue, acceptance=_CHECKS % issue)
+        self.tracker.add(title, id=issue, type="chore", text=text, actor=PERSON)
 
     async def asking(self) -> int:
         """How many issues wait for the person."""
@@ -108,7 +123,7 @@ def look_in(project: Path, say: Say, enter: Callable[[str], None]) -> int:
 
 async def _play(project: Path, say: Say, enter: Callable[[str], None]) -> int:
     wait_for_threads()
-    night, configuration, state = Night(AGO), begin_project(project), project / FOLDER / "state"
+    night, configuration, state = Night(project, AGO), begin_project(project), project / FOLDER / "state"
     with Lock.acquire(state, night.clock.now()), closing(open_now(state, night.clock.now())) as journal:
         follower, info = Follower(state, journal, say), await night.tracker.check()
         pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]

@@ -84,7 +84,7 @@ class Scene:
         self.tracker = MemoryTracker(self.clock.now, ACTOR, "calc")
         self.people = self.tracker.as_actor(PERSON)
         self.runner = MemoryRunner(self.clock, self.agent)
-        self.tree, self.trees = MemoryTree(), MemoryWorkspaces(dict(FILES))
+        self.tree, self.trees = MemoryTree(), self.make_trees()
         self.landing = MemoryLanding(self.trees, BASE)
         self.told: dict[str, str] = {}
         """What each run was told."""
@@ -96,6 +96,10 @@ class Scene:
             self.tree.write(name, text)
         self.tree.commit("A small program with a bug")
         self.add_issues()
+
+    def make_trees(self) -> MemoryWorkspaces:
+        """Make the repository."""
+        return MemoryWorkspaces(dict(FILES))
 
     def add_issues(self) -> None:
         """Put the issues of the story into the tracker."""

@@ -112,7 +112,15 @@ class MemoryWorkspaces:
 
     def tree_of(self, commit: str) -> str:
         """Give a commit's git tree hash."""
-        return _hash("tree", *(f"{path}\0{content}" for path, content in sorted(self._snapshots[commit].files.items())))
+        return self.name_tree(self._snapshots[commit].files)
+
+    def name_tree(self, files: Files) -> str:
+        """Give the id of a tree; git's own, where there is a repository."""
+        return _hash("tree", *(f"{path}\0{content}" for path, content in sorted(files.items())))
+
+    def name_commit(self, subject: str, files: Files, parents: tuple[str, ...], run: str) -> str:
+        """Give the id of a new commit; git's own, where there is a repository."""
+        return _hash("commit", subject, run, *(*parents, "", "")[:2], *map(repr, sorted(files.items())))
 
     def holds(self, later: str, earlier: str) -> bool:
         """Say whether a commit comes after another, or is it. Raises `AshepError` where there is no such commit."""
@@ -321,7 +329,7 @@ class MemoryWorkspaces:
     def _commit(
         self, subject: str, files: Files, parent: str | None, other: str | None = None, *, run: str | None = None
     ) -> str:
-        sha = _hash("commit", subject, run or "", parent or "", other or "", *map(repr, sorted(files.items())))
+        sha = self.name_commit(subject, files, tuple(filter(None, (parent, other))), run or "")
         self._snapshots[sha] = _Snapshot(Commit(sha, subject), dict(files), parent, other)
         return sha
 
