@@ -83,7 +83,7 @@ class LoginLinks:
         try:
             wanted = _Wanted.model_validate_json(line)
             if wanted.where:
-                return {"where": (*self.origins, self.address)[0]}
+                return {"where": (*self.origins, self.address)[0], "address": self.address}
             if (devices := self.sessions.devices) is not None and (wanted.devices or wanted.revoke is not None):
                 gone = revoke_named(devices, self.sessions.browsers, wanted.revoke)
                 await self.sessions.save()

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pydantic import BaseModel
 
 from ashep import __version__
-from ashep.api.handlers import issue_work, point_in_time, run_artifacts
+from ashep.api.handlers import issue_work, point_in_time, projects, run_artifacts
 from ashep.api.openapi import OF_BODIES, ApiRoute, ApiServices, RequestContext
 from ashep.api.schemas import actions, page, verification
 from ashep.api.sessions import Session
@@ -209,6 +209,10 @@ PAGE = (
         lambda of, asked: of.live.watch(
             asked.given.run, lambda: of.sessions.find_session(asked.authorization, asks=False) is not None
         ), "read", query=run_artifacts.RunReference, problems=(422,),
+    ),
+    ApiRoute(
+        "GET", f"{V1}/projects", "projects", "Projects that run on this machine, and how much waits in each.",
+        page.Projects, lambda of, asked: projects.list_projects(of.pictures, asked.session.device), "look around",
     ),
     ApiRoute(
         "POST", f"{V1}/issues/{{issue}}", "act", "Approve, reject, answer, retry, take or release an issue.",

@@ -17,12 +17,12 @@ from ashep.api.browser_sessions import BrowserSessions
 from ashep.api.paired_devices import Devices
 from ashep.errors import AshepError
 
-Scope = Literal["read", "verify", "tickets", "answer", "control"]
+Scope = Literal["read", "verify", "tickets", "answer", "control", "look around"]
 
 MACHINE: frozenset[Scope] = frozenset({"read", "verify", "tickets"})
 """What the token in the file may do."""
 
-PERSON: frozenset[Scope] = frozenset({"read", "answer", "control"})
+PERSON: frozenset[Scope] = frozenset({"read", "answer", "control", "look around"})
 """What a person may do who came in by a code."""
 
 CODE_LASTS = 120.0

@@ -77,12 +77,17 @@ def first(database: Database | None) -> json_types.FirstJson:
     wanted = "SELECT * FROM issues WHERE state IN ('person', 'running')"
     entries = [entry(row) for row in database.execute(wanted)] if database else []
     entries.sort(key=lambda entry: (entry["priority"], entry["since"] or "", entry["issue"]))
-    known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
     return {
-        "counts": dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known},
+        "counts": count_states(database),
         "waiting": [entry for entry in entries if entry["state"] == "person"],
         "running": [entry for entry in entries if entry["state"] == "running"],
     }
+
+
+def count_states(database: Database | None) -> dict[json_types.State, int]:
+    """Say how many issues stand how."""
+    known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
+    return dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known}
 
 
 def _used(database: Database) -> dict[str, json_types.UsedJson]:

@@ -19,6 +19,8 @@ const PLACES = [
 type Asked = 'keys' | 'find'
 export const dialogs = () => import('./Dialogs')
 const Help = lazy(() => dialogs().then(({ Help }) => ({ default: Help })))
+const LATER = 2000
+const Others = lazy(() => new Promise(done => setTimeout(done, LATER)).then(() => import('./Projects')).then(({ Others }) => ({ default: Others })))
 const Palette = lazy(() => dialogs().then(({ Palette }) => ({ default: Palette })))
 
 const within = (place: string, href: string) => (href === '/' ? place === '/' : place.startsWith(href))
@@ -39,6 +41,7 @@ export function Frame({ children }: { children: ReactNode }) {
             <Link key={href} href={href} aria-current={within(place, href) ? 'page' : undefined}>{name}</Link>
           ))}
         </nav>
+        <Suspense fallback={null}><Others /></Suspense>
         <Live />
         <button className="plain find" aria-label="Go to an issue" onClick={() => open('find')}>
           <span>Go to</span> <kbd>Ctrl K</kbd>

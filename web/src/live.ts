@@ -27,7 +27,7 @@ function tell(now: Connection) {
 }
 
 const OF_AN_ISSUE = new Set(['issue', 'course', 'work', 'run', 'diff', 'session', 'transcript'])
-const FOR_EVER = new Set(['words', 'record', 'patch', 'then'])
+const FOR_EVER = new Set(['words', 'record', 'patch', 'then', 'projects']) // those of others are no part of what changed
 
 const seqOf = (data: unknown): number | undefined => {
   const { seq, pages } = (data ?? {}) as { seq?: number; pages?: { seq: number }[] }

@@ -19,6 +19,7 @@ const parts = {
   run: () => import('./Run'),
   report: () => import('./Report'),
   record: () => import('./Record'),
+  projects: () => import('./Projects'),
   dialogs,
 }
 const Issues = lazy(() => parts.lists().then(({ Issues }) => ({ default: Issues })))
@@ -28,6 +29,7 @@ const Run = lazy(parts.run)
 const Report = lazy(() => parts.report().then(({ Report }) => ({ default: Report })))
 const Usage = lazy(() => parts.report().then(({ Usage }) => ({ default: Usage })))
 const Record = lazy(parts.record)
+const Projects = lazy(parts.projects)
 
 /** The other pages are fetched while nobody waits, so that they are there when the server is not. */
 function ahead() {
@@ -70,6 +72,7 @@ function Page() {
             <Route path="/runs/:issue/:run">{({ issue, run }) => <Run key={`${issue}/${run}`} issue={issue} run={run} />}</Route>
             <Route path="/report" component={Report} />
             <Route path="/usage" component={Usage} />
+            <Route path="/projects" component={Projects} />
             <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
             <Route><H1 title="There is no such page" /></Route>
           </Switch>

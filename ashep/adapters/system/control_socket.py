@@ -46,16 +46,31 @@ ANSWERING = 30.0
 AT_ONCE = 16
 """Requests that are looked at at one time; others wait."""
 
+WHICH = {"which": "state"}
+"""The request that every socket answers by itself: whose it is."""
+
+MOST = 200
+"""Sockets that are asked whose they are."""
+
+LOOKING = 1.0
+"""Seconds that one of them has."""
+
 Answer = Callable[[bytes], Awaitable[dict[str, Any]]]
+
+_WHICH = json.dumps(WHICH).encode()
 
 
 def places(state: Path, environ: Mapping[str, str], link: str = LINK) -> Iterator[Path]:
     """Where the socket may lie, the best first."""
-    name = f"{sha256(os.fsencode(state.resolve())).hexdigest()[:16]}{'' if link == LINK else f'.{link}'}.sock"
+    name = _name(state.resolve(), link)
     if runtime := environ.get("XDG_RUNTIME_DIR"):
         yield Path(runtime) / "ashep" / name
     yield Path(tempfile.gettempdir()) / f"ashep-{os.getuid()}" / name
     yield state.resolve() / "sockets" / name
+
+
+def _name(state: Path, link: str) -> str:
+    return f"{sha256(os.fsencode(state)).hexdigest()[:16]}{'' if link == LINK else f'.{link}'}.sock"
 
 
 def place(state: Path, environ: Mapping[str, str], link: str = LINK) -> Path | None:
@@ -69,9 +84,13 @@ def _private(folder: Path) -> bool:
     try:
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        seen = folder.lstat()
+        return _is_private(folder)
     except OSError:
         return False
+
+
+def _is_private(folder: Path) -> bool:
+    seen = folder.lstat()
     return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & 0o077
 
 
@@ -92,11 +111,14 @@ async def serve(
             unreached = "pause, resume, drain and cancel will not reach this daemon"
         say(f"there is no folder for the {link} socket: {unreached}")
         return
-    limiter = anyio.CapacityLimiter(AT_ONCE)
+    limiter, ours = anyio.CapacityLimiter(AT_ONCE), await anyio.to_thread.run_sync(lambda: str(state.resolve()))
+
+    async def tell(line: bytes) -> dict[str, Any]:
+        return {"state": ours} if line == _WHICH else await answer(line)
 
     async def handle(stream: SocketStream) -> None:
         async with stream, limiter:
-            await _answer_request(stream, answer)
+            await _answer_request(stream, tell)
 
     await anyio.Path(path).unlink(missing_ok=True)
     listener = await anyio.create_unix_listener(path, mode=0o600)
@@ -154,9 +176,13 @@ def ask(state: Path, request: Mapping[str, Any], link: str = LINK) -> dict[str, 
         path = (state / link).readlink()
     except OSError as error:
         raise NotListening from error
+    return _ask_at(path, request, link, ANSWERING + READING)
+
+
+def _ask_at(path: Path, request: Mapping[str, Any], link: str, patience: float) -> dict[str, Any]:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
-            wire.settimeout(ANSWERING + READING)
+            wire.settimeout(patience)
             try:
                 wire.connect(str(path))
             except (ConnectionRefusedError, FileNotFoundError) as error:
@@ -172,6 +198,35 @@ def ask(state: Path, request: Mapping[str, Any], link: str = LINK) -> dict[str, 
     if "error" in told:
         raise AshepError(str(told["error"]))
     return told
+
+
+def running(environ: Mapping[str, str]) -> dict[Path, set[str]]:
+    """Find the state folders of projects whose daemon (`LINK`) or page (`UI`) this user runs. Blocks, within bounds.
+
+    Nobody keeps a list: their sockets are asked. A socket is believed only about the folder whose hash is its name.
+    """
+    runtimes = (environ.get("XDG_RUNTIME_DIR"), f"/run/user/{os.getuid()}")
+    folders = [Path(runtime, "ashep") for runtime in runtimes if runtime]
+    found = dict[Path, set[str]]()
+    for folder in dict.fromkeys((*folders, Path(tempfile.gettempdir()) / f"ashep-{os.getuid()}")):
+        try:
+            sockets = sorted(folder.glob("*.sock"))[:MOST] if _is_private(folder) else []
+        except OSError:
+            continue
+        for path in sockets:
+            link = UI if path.name.endswith(f".{UI}.sock") else LINK
+            with suppress(AshepError, KeyError):
+                state = Path(str(_ask_at(path, WHICH, link, LOOKING)["state"]))
+                if state.is_absolute() and path.name == _name(state, link):
+                    found.setdefault(state, set()).add(link)
+    return found
+
+
+def address_of(state: Path) -> str | None:
+    """Ask the page's server where it is reached on this machine; None: none says so. Blocks for a moment at most."""
+    with suppress(AshepError, OSError, KeyError):
+        return str(_ask_at((state / UI).readlink(), {"where": True}, UI, LOOKING)["address"])
+    return None
 
 
 def page_of(state: Path) -> str | None:

@@ -192,6 +192,29 @@ class Code(Given):
     code: Annotated[str, Field(min_length=1, max_length=200)]
 
 
+class Project(Answer):
+    """A project of this machine."""
+
+    name: str
+    folder: str | None
+    """Null: this device is not told."""
+    here: bool
+    """It is the one that answers."""
+    works: bool
+    """Its daemon runs."""
+    waiting: int | None
+    """Issues that wait for a person; null: that cannot be read, by this version."""
+    running: int | None
+    url: str | None = None
+    """Where its page is, on this machine; null: none runs, or it is this one."""
+
+
+class Projects(Answer):
+    """Projects whose daemon or page this user runs, those first where most waits."""
+
+    projects: tuple[Project, ...]
+
+
 class Doubt(Given):
     """Who has a token asks a server that was away for a proof before sending it: anybody could have taken its port."""
 

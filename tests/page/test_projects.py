@@ -1,0 +1,55 @@
+"""Other projects of this machine are one click away; where there are none, no link is."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+from playwright.sync_api import expect
+
+from ashep.adapters.system.control_socket import UI
+from ashep.config import write_starter
+from ashep.store.sqlite_reader import open_read_only
+from ashep.views.status import count_states
+from tests.page.conftest import Site
+from tests.recorded import life
+from tests.service.test_entrance import SAID, server, until
+from tests.service.worlds import repository
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runtime folder, and a folder for what is temporary, that no other test's projects are found by."""
+    runtime = Path(tempfile.mkdtemp(prefix="ashep-r-", dir="/tmp"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.setattr(tempfile, "tempdir", str(runtime))
+    yield runtime
+    rmtree(runtime, ignore_errors=True)
+
+
+def test_other_projects_are_a_click_away(site: Site, runtime: Path, tmp_path: Path) -> None:
+    assert runtime
+    alone = site.opened(site.browser.new_context())
+    with alone.expect_response("**/api/v1/projects"):
+        pass
+    expect(alone.get_by_role("link", name="Projects")).to_have_count(0)
+    other = repository(tmp_path / "another-project-with-quite-a-long-name-of-its-own" / "calc")
+    write_starter(other / ".agent-shepherd")
+    life(other / ".agent-shepherd" / "state", issues=9, until="person")
+    with closing(open_read_only(other / ".agent-shepherd" / "state")) as database:
+        waiting = count_states(database)["person"]
+    with server(other, "serve") as process:
+        until(other / ".agent-shepherd" / "state" / UI)
+        shown = site.opened(site.browser.new_context(viewport={"width": 390, "height": 844}))
+        shown.get_by_role("link", name=f"Projects, {waiting} waiting in others").click()
+        expect(shown.get_by_role("heading", level=1)).to_have_text("Projects")
+        rows = shown.locator(".projects li")
+        first, second = rows.filter(has_text=str(other)), rows.filter(has_text="This project")
+        expect(first).to_contain_text(f"{waiting} waiting for you")
+        expect(first.get_by_role("link")).to_have_attribute("href", SAID[process.pid])
+        expect(second).to_contain_text("This project")
+        assert shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
