@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ashep.actions.systemd_unit import PORT
 from ashep.adapters.system import control_socket, process_table
 from ashep.adapters.system.control_socket import UI, NotListening
 from ashep.api.browser_sessions import BrowserSessions
@@ -25,11 +27,17 @@ from ashep.errors import AshepError, UsageError
 
 LOCK = "ui.lock"
 
-NO_ORIGIN = (
-    "no other device reaches this server: name the proxy with TLS in front of it, as `ui: {origins: "
-    "[https://box.example.net]}` in config.yaml, and start the server anew. Without one, from a computer: "
-    "`ssh -L 8090:127.0.0.1:8090 THERE`, and `ashep ui` here"
+_NO_ORIGIN = (
+    "no other device reaches this server: name the proxy with TLS in front of it in config.yaml, and start the server "
+    "anew. With Tailscale: `tailscale serve --bg {port}`, which prints the name, and `ui: {{origins: "
+    '["https://MACHINE.TAILNET.ts.net"]}}` in config.yaml. Without a proxy, from a computer: '
+    "`ssh -L {port}:127.0.0.1:{port} THERE`, and `ashep ui` here"
 )
+
+
+def no_origin(port: int) -> str:
+    """Say why no device can be paired, and what to do."""
+    return _NO_ORIGIN.format(port=port)
 
 
 class _Wanted(BaseModel):
@@ -74,7 +82,7 @@ class LoginLinks:
         """Give a link for a person, with a code. Raises `UsageError` where no device reaches the server."""
         if pairs and (not self.origins or (origin or self.origins[0]) not in self.origins):
             known = f"; it knows {', '.join(self.origins)}" if self.origins else ""
-            raise UsageError(f"{NO_ORIGIN}{known}")
+            raise UsageError(f"{no_origin(urlsplit(self.address).port or PORT)}{known}")
         address = (origin or self.origins[0]) if pairs else self.address
         return link(address, self.sessions.code(person, pairs=pairs), place)
 

@@ -264,7 +264,10 @@ def test_a_phone_is_paired_stays_known_and_is_let_in_no_more(tmp_path: Path) -> 
     git(project, "config", "user.name", "Pat")
     write_starter(project / ".agent-shepherd")
     state, config = project / ".agent-shepherd" / "state", project / ".agent-shepherd" / "config.yaml"
-    assert "name the proxy with TLS" in run(project, "--pair")[1]
+    told = run(project, "--pair")[1]
+    assert "name the proxy with TLS" in told
+    assert "`tailscale serve --bg 8090`" in told
+    assert '`ui: {origins: ["https://MACHINE.TAILNET.ts.net"]}`' in told
     assert "as browsers send it" in run(project, "--pair", "--origin", "http://box.example.net")[1]
     assert run(project, "--devices") == (0, "no device is paired\n")
     config.write_text('version: 1\nui: {origins: ["https://box.example.net"]}\n')

@@ -120,7 +120,9 @@ def ui(
     Exit codes: 0 a link was printed, 1 the port is taken, or nothing is known of the issue or run, 2 configuration or
     usage.
     """
+    from ashep.actions.systemd_unit import PORT
     from ashep.api import login_links
+    from ashep.api.page_port import read_port
     from ashep.api.server import ListenOptions, Person
     from ashep.api.server import serve as listen
 
@@ -156,7 +158,7 @@ def ui(
     except ValueError as error:
         raise UsageError(f"--origin {origin}: {error}") from error
     if pairs and not (settings.ui.origins or origins):
-        raise UsageError(login_links.NO_ORIGIN)
+        raise UsageError(login_links.no_origin(port or read_port(folder / "state") or PORT))
     wanted = ListenOptions(host, port, not (settings.ui.origins or origins), None, socket, origins)
     listen(project, folder, settings, wanted, output.note, Person(person, show, pairs, origin, place))
 
