@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 
-from ashep.api.paired_devices import AHEAD, IDLE, Device, Devices, Kept
+from ashep.api.paired_devices import AHEAD, IDLE, Device, Devices, StoredDevices
 
 FILE = "sessions.json"
 
@@ -17,7 +17,7 @@ MOST = 64
 """Sessions; of more the one that was seen longest ago goes."""
 
 
-class _KeptSessions(Kept):
+class _StoredSessions(StoredDevices):
     place: str
     """Which project was served, and where."""
 
@@ -26,30 +26,34 @@ class BrowserSessions(Devices):
     """Those of one server, and of the one before it."""
 
     most = MOST
-    lost = "it is no list of sessions", "who had come in comes in again by `ashep ui`"
+    problem = "it is no list of sessions"
+    remedy = "who had come in comes in again by `ashep ui`"
 
     def __init__(self, state: Path | None, now: Callable[[], datetime], address: str | None = None) -> None:
         """`address`: where the server is reached; None: no server asks, and the file's own is kept."""
         super().__init__(state, now, FILE)
         self._project, self._address = str(state and state.resolve()), address
-        self._here = set[str]()
+        self._entered = set[str]()
         """Hashes of those who came in since the start."""
 
-    def _read(self, text: str) -> list[Device]:
-        kept = _KeptSessions.model_validate_json(text)
-        address = kept.place.removeprefix(f"{self._project} ")
+    def parse(self, text: str) -> list[Device]:
+        """Read the sessions of this project at this address."""
+        stored = _StoredSessions.model_validate_json(text)
         if self._address is None:
-            self._address = address
-        return kept.devices if kept.place == f"{self._project} {self._address}" else []
+            self._address = stored.place.removeprefix(f"{self._project} ")
+        return stored.devices if stored.place == f"{self._project} {self._address}" else []
 
-    def _kept(self, devices: list[Device]) -> Kept:
-        return _KeptSessions(devices=devices, place=f"{self._project} {self._address}")
+    def document(self, devices: list[Device]) -> StoredDevices:
+        """Give what the file holds."""
+        return _StoredSessions(devices=devices, place=f"{self._project} {self._address}")
 
-    def _lives(self, one: Device) -> bool:
-        return super()._lives(one) and (one.hash in self._here or -AHEAD <= self._now() - one.paired < IDLE)
+    def is_alive(self, device: Device) -> bool:
+        """Say whether a session is good; that of an earlier server twelve hours after the person came in at most."""
+        age = self._now() - device.paired
+        return super().is_alive(device) and (device.hash in self._entered or -AHEAD <= age < IDLE)
 
-    def pair(self, of: str, person: str, agent: str, others: Collection[str] = ()) -> Device:
+    def pair(self, token_hash: str, person: str, agent: str, names: Collection[str] = ()) -> Device:
         """Know a browser from now on."""
-        made = super().pair(of, person, agent, others)
-        self._here = {of, *self._here.intersection(self._known)}
-        return made
+        device = super().pair(token_hash, person, agent, names)
+        self._entered = {token_hash, *self._entered.intersection(self._known)}
+        return device

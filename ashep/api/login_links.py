@@ -93,9 +93,9 @@ class LoginLinks:
             if wanted.where:
                 return {"where": (*self.origins, self.address)[0], "address": self.address}
             if (devices := self.sessions.devices) is not None and (wanted.devices or wanted.revoke is not None):
-                gone = revoke_named(devices, self.sessions.browsers, wanted.revoke)
+                revoked = revoke_named(devices, self.sessions.browsers, wanted.revoke)
                 await self.sessions.save()
-                return _list(devices, self.sessions.browsers, gone)
+                return _list(devices, self.sessions.browsers, revoked)
             if wanted.person is None or not wanted.person.isprintable() or wanted.person.startswith(AGENT_ACTORS):
                 return {"error": "a name is asked for"}
             return {"link": self.link(wanted.person, pairs=wanted.pair, origin=wanted.origin, place=wanted.place)}
@@ -119,28 +119,28 @@ def ask(state: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def devices(state: Path, revoke: str | None, now: Callable[[], datetime]) -> dict[str, Any]:
     """List devices and browsers, or revoke some: by the server, else in its place. Blocks; raises `AshepError`."""
-    told = ask(state, {"devices": True, "revoke": revoke})
-    if told is not None or not state.is_dir():
-        return told or {"devices": [], "browsers": [], "revoked": []}
+    answer = ask(state, {"devices": True, "revoke": revoke})
+    if answer is not None or not state.is_dir():
+        return answer or {"devices": [], "browsers": [], "revoked": []}
     with lock_entrance(state) as alone:
         if not alone:
             raise AshepError("a server of this project does not answer: try again, or end it first")
-        known, browsers = Devices(state, now), BrowserSessions(state, now)
-        known.load()
+        paired, browsers = Devices(state, now), BrowserSessions(state, now)
+        paired.load()
         browsers.load()
-        if gone := revoke_named(known, browsers, revoke):
-            known.write()
+        if revoked := revoke_named(paired, browsers, revoke):
+            paired.write()
             browsers.write()
-        return _list(known, browsers, gone)
+        return _list(paired, browsers, revoked)
 
 
-def revoke_named(known: Devices, browsers: BrowserSessions, name: str | None) -> list[str]:
+def revoke_named(paired: Devices, browsers: BrowserSessions, name: str | None) -> list[str]:
     """Know a device or a browser no more; give the names. Raises `UsageError`."""
-    gone = [] if name is None else [*known.revoke(name), *browsers.revoke(name)]
-    if name not in (None, ALL) and not gone:
+    revoked = [] if name is None else [*paired.revoke(name), *browsers.revoke(name)]
+    if name not in (None, ALL) and not revoked:
         raise UsageError(f"there is no device {clean(name)[:64]}: `ashep ui --devices` lists them")
-    return gone
+    return revoked
 
 
-def _list(known: Devices, browsers: BrowserSessions, revoked: list[str]) -> dict[str, Any]:
-    return {"devices": known.listed(), "browsers": browsers.listed(), "revoked": revoked}
+def _list(paired: Devices, browsers: BrowserSessions, revoked: list[str]) -> dict[str, Any]:
+    return {"devices": paired.listed(), "browsers": browsers.listed(), "revoked": revoked}

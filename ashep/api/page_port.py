@@ -1,7 +1,8 @@
 """The port of a project's server: the same each time where that can be, so that addresses and sessions stay good."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ashep.actions.systemd_unit import PORT
@@ -35,32 +36,28 @@ def listen_somewhere(
 
     Blocks; raises `AshepError`.
     """
-    known = read_port(state)
-    first, *others = _candidates(known)
+    last = read_port(state)
+    first = last or PORT
     try:
-        return _remember(state, listen(first))
+        listener = listen(first)
     except PortTaken:
         if not moves:
             raise
-    made = next(filter(None, (_try(listen, port) for port in others)), None) or listen(0)
-    own = made.getsockname()[1]
-    say(f"port {first} is taken, perhaps by another project's page; this project's is at port {own} from now on")
-    return _remember(state, made)
+        listener = _listen_elsewhere(listen, first)
+        port = listener.getsockname()[1]
+        say(f"port {first} is taken, perhaps by another project's page; this project's is at port {port} from now on")
+    if (port := listener.getsockname()[1]) != last:
+        try:
+            replace(state / FILE, f"{port}\n".encode())
+        except OSError as error:
+            say(f"warning: {state / FILE} cannot be written: {error.strerror}")
+    return listener
 
 
-def _candidates(known: int | None) -> Iterator[int]:
-    yield from dict.fromkeys((*((known,) if known else ()), *range(PORT, PORT + NEXT + 1)))
-
-
-def _try(listen: Callable[[int], socket.socket], port: int) -> socket.socket | None:
-    try:
-        return listen(port)
-    except PortTaken:
-        return None
-
-
-def _remember(state: Path, made: socket.socket) -> socket.socket:
-    port = made.getsockname()[1]
-    if read_port(state) != port:
-        replace(state / FILE, f"{port}\n".encode())
-    return made
+def _listen_elsewhere(listen: Callable[[int], socket.socket], first: int) -> socket.socket:
+    for port in range(PORT, PORT + NEXT + 1):
+        if port == first:
+            continue
+        with suppress(PortTaken):
+            return listen(port)
+    return listen(0)

@@ -55,7 +55,7 @@ class Device(BaseModel):
     seen: AwareDatetime
 
 
-class Kept(BaseModel):
+class StoredDevices(BaseModel):
     """What the file holds."""
 
     model_config = ConfigDict(extra="forbid")
@@ -68,8 +68,9 @@ class Devices:
     """Those of one project."""
 
     most = MOST
-    lost = "it is no list of devices", "no device is known, pair them again"
-    """What is wrong with a file that cannot be read, and what follows."""
+    problem = "it is no list of devices"
+    """What is wrong with a file that cannot be read."""
+    remedy = "no device is known, pair them again"
 
     def __init__(self, state: Path | None, now: Callable[[], datetime], name: str = FILE) -> None:
         """`state`: the folder of the file; None: nothing is kept."""
@@ -81,25 +82,29 @@ class Devices:
         """Read who was paired; nobody is, where that cannot be believed. Blocks; raises `AshepError`."""
         try:
             text = self._file and read_private(self._file, LARGEST)
-            kept = [] if text is None else self._read(text)
-        except (ValidationError, OSError, UsageError) as error:
-            why = error.strerror if isinstance(error, OSError) else self.lost[0]
-            why = str(error) if isinstance(error, UsageError) else f"{self._file} cannot be used ({why})"
-            raise AshepError(f"{why}: {self.lost[1]}") from error
-        self._known = {one.hash: one for one in kept if self._lives(one)}
+            devices = [] if text is None else self.parse(text)
+        except UsageError as error:
+            raise AshepError(f"{error}: {self.remedy}") from error
+        except (ValidationError, OSError) as error:
+            problem = error.strerror if isinstance(error, OSError) else self.problem
+            raise AshepError(f"{self._file} cannot be used ({problem}): {self.remedy}") from error
+        self._known = {device.hash: device for device in devices if self.is_alive(device)}
 
-    def _read(self, text: str) -> list[Device]:
-        return Kept.model_validate_json(text).devices
+    def parse(self, text: str) -> list[Device]:
+        """Read what the file holds. Raises `ValidationError`."""
+        return StoredDevices.model_validate_json(text).devices
 
-    def _kept(self, devices: list[Device]) -> Kept:
-        return Kept(devices=devices)
+    def document(self, devices: list[Device]) -> StoredDevices:
+        """Give what the file holds."""
+        return StoredDevices(devices=devices)
 
-    def _lives(self, one: Device) -> bool:
-        return -AHEAD <= self._now() - one.seen < IDLE
+    def is_alive(self, device: Device) -> bool:
+        """Say whether a device is known still."""
+        return -AHEAD <= self._now() - device.seen < IDLE
 
     def listed(self) -> list[dict[str, str]]:
         """Say who is known."""
-        devices = (device for device in self._known.values() if self._lives(device))
+        devices = (device for device in self._known.values() if self.is_alive(device))
         return [
             {"name": device.name, "person": device.person, "paired": stamp(device.paired), "seen": stamp(device.seen)}
             for device in devices
@@ -108,27 +113,29 @@ class Devices:
     def find_device(self, token_hash: str, *, asks: bool = True) -> Device | None:
         """Give the device whose token has this hash; `asks`: it is there, and so is known for another while."""
         device = self._known.get(token_hash)
-        if device is None or not self._lives(device):
+        if device is None or not self.is_alive(device):
             return None
         if asks:
             device.seen, self._changed = self._now(), True
         return device
 
-    def find_hash(self, chosen: Callable[[str], bool]) -> str | None:
+    def find_hash(self, fits: Callable[[str], bool]) -> str | None:
         """Give the hash of a token that is known and fits; None: there is none."""
-        return next((one.hash for one in self._known.values() if self._lives(one) and chosen(one.hash)), None)
+        return next(
+            (device.hash for device in self._known.values() if self.is_alive(device) and fits(device.hash)), None
+        )
 
-    def pair(self, of: str, person: str, agent: str, others: Collection[str] = ()) -> Device:
-        """Know a device from now on; `agent`: what it says itself that it is; `others`: names that it does not get."""
-        self._known = {of: one for of, one in self._known.items() if self._lives(one)}
+    def pair(self, token_hash: str, person: str, agent: str, names: Collection[str] = ()) -> Device:
+        """Know a device from now on; `agent`: what it says itself that it is; `names`: those that it does not get."""
+        self._known = {key: device for key, device in self._known.items() if self.is_alive(device)}
         while len(self._known) >= self.most:
-            del self._known[min(self._known.values(), key=lambda one: one.seen).hash]
-        taken, name, at = {ALL, *others, *(one.name for one in self._known.values())}, _name(agent), self._now()
-        names = (name, *(f"{name}-{n}" for n in range(2, len(taken) + 3)))
-        free = next(name for name in names if name not in taken)
-        made = Device(name=free, person=person, hash=of, paired=at, seen=at)
-        self._known[of], self._changed = made, True
-        return made
+            del self._known[min(self._known.values(), key=lambda device: device.seen).hash]
+        used, name, time = {ALL, *names, *(device.name for device in self._known.values())}, _name(agent), self._now()
+        candidates = (name, *(f"{name}-{n}" for n in range(2, len(used) + 3)))
+        free = next(candidate for candidate in candidates if candidate not in used)
+        device = Device(name=free, person=person, hash=token_hash, paired=time, seen=time)
+        self._known[token_hash], self._changed = device, True
+        return device
 
     def forget(self, of: str) -> None:
         """Know a device no more, by its hash."""
@@ -136,10 +143,10 @@ class Devices:
 
     def revoke(self, name: str) -> list[str]:
         """Know a device no more, or all of them; give their names."""
-        gone = [one for one in self._known.values() if name in (one.name, ALL)]
-        for one in gone:
-            self.forget(one.hash)
-        return [one.name for one in gone]
+        revoked = [device for device in self._known.values() if name in (device.name, ALL)]
+        for device in revoked:
+            self.forget(device.hash)
+        return [device.name for device in revoked]
 
     def write(self) -> None:
         """Write who is known, whole or not at all. Blocks; raises `AshepError`."""
@@ -147,7 +154,7 @@ class Devices:
 
     def _text(self) -> str:
         self._changed = False
-        return self._kept([one for one in self._known.values() if self._lives(one)]).model_dump_json()
+        return self.document([device for device in self._known.values() if self.is_alive(device)]).model_dump_json()
 
     def _write(self, text: str) -> None:
         if self._file is None:

@@ -35,8 +35,9 @@ async def _leave(of: ApiServices, asked: RequestContext) -> BaseModel:
     return page.Left()
 
 
-async def _prove(of: ApiServices, asked: RequestContext) -> BaseModel:
-    return page.ServerProof(proof=of.sessions.prove(asked.given.name, asked.given.nonce))
+async def prove(services: ApiServices, request: RequestContext) -> BaseModel:
+    """Show a page that this server knows its session."""
+    return page.ServerProof(proof=services.sessions.prove(request.given.name, request.given.nonce))
 
 
 def _get_person(session: Session) -> str:
@@ -212,7 +213,8 @@ PAGE = (
     ),
     ApiRoute(
         "GET", f"{V1}/projects", "projects", "Projects that run on this machine, and how much waits in each.",
-        page.Projects, lambda of, asked: projects.list_projects(of.pictures, asked.session.device), "look around",
+        page.ProjectList,
+        lambda services, request: projects.list_projects(services.pictures, request.session.device), "look around",
     ),
     ApiRoute(
         "POST", f"{V1}/issues/{{issue}}", "act", "Approve, reject, answer, retry, take or release an issue.",
@@ -240,7 +242,7 @@ PAGE = (
     ),
     ApiRoute(
         "POST", f"{V1}/prove", "prove", "Show a page whose server was away that this one knows its session.",
-        page.ServerProof, _prove, None, page.Doubt, problems=OF_BODIES,
+        page.ServerProof, prove, None, page.Doubt, problems=OF_BODIES,
     ),
     ApiRoute("POST", f"{V1}/leave", "leave", "End the session.", page.Left, _leave, "answer"),
 )  # fmt: skip

@@ -216,9 +216,9 @@ def _listener(
         with listening_at(path) as made:
             yield made, address, f"{path}; reach it as {address} by `ssh -L {wanted.port or PORT}:{path} THERE`"
         return
-    here = partial(listen, wanted.host)
-    chosen = listen_somewhere(state, here, say, moves=wanted.moves) if wanted.port is None else here(wanted.port)
-    with chosen as made:
+    bind = partial(listen, wanted.host)
+    listener = bind(wanted.port) if wanted.port is not None else listen_somewhere(state, bind, say, moves=wanted.moves)
+    with listener as made:
         host, port = made.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         yield made, address, address
@@ -254,9 +254,9 @@ def serve(
 
 def _make_sessions(token: str, state: Path | None, address: str, say: Callable[[str], None]) -> Sessions:
     """Make the sessions, with those of an earlier server; `state`: None: another server lets people in."""
-    now = partial(datetime.now, UTC)  # noqa: TID251 - for people, outside of everything that is replayed, as below
-    devices = None if state is None else Devices(state, now)
-    browsers = BrowserSessions(state, now, address)
+    clock = partial(datetime.now, UTC)  # noqa: TID251 - for people, outside of everything that is replayed, as below
+    devices = None if state is None else Devices(state, clock)
+    browsers = BrowserSessions(state, clock, address)
     for kind in filter(None, (devices, browsers)):
         try:
             kind.load()

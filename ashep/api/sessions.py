@@ -88,7 +88,7 @@ class Sessions:
         person, until, pairs = self._codes.pop(_sum(code), ("", 0.0, False))
         if until <= self._now() or not person:
             raise WrongCode("this link is not good any more: `ashep ui` gives a fresh one")
-        made, names = token_urlsafe(32), [one["name"] for kind in self.people for one in kind.listed()]
+        made, names = token_urlsafe(32), [device["name"] for kind in self.people for device in kind.listed()]
         if pairs and self.devices is not None:
             device = self.devices.pair(_sum(made), person, agent, names)
             return made, Session(PERSON, person, device.name)

@@ -39,7 +39,8 @@ PICTURES = {
 async def night(project: Path) -> datetime:
     """Live through the night, and say when it ends; the last issues are still worked on."""
     wait_for_threads()
-    made, configuration, state = Night(RealClock().now() - BEGINS), begin_project(project), project / FOLDER / "state"
+    made = Night(project, RealClock().now() - BEGINS)
+    configuration, state = begin_project(project), project / FOLDER / "state"
     journal = open_now(state, made.clock.now())
     async with (
         daemon(made.parts(project), configuration, journal, WorkOptions()) as running,

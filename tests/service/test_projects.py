@@ -75,10 +75,10 @@ async def test_a_phone_learns_of_its_own_project_alone_and_a_program_of_none(run
         phone, _ = world.sessions.enter(world.sessions.code("Pat", pairs=True))
         rows = {one["folder"]: one for one in (await told(person))["projects"]}
         assert rows[str(other.parent.parent)] == {
-            "name": "other", "folder": str(other.parent.parent), "here": False, "works": True, "url": None,
+            "name": "other", "folder": str(other.parent.parent), "current": False, "works": True, "url": None,
             "waiting": 1, "running": 1,
         }  # fmt: skip
-        assert rows[str(world.project)]["here"]
+        assert rows[str(world.project)]["current"]
         assert (await told(phone))["projects"] == [rows[str(world.project)] | {"folder": None}]
         async with world.client() as client:
             refused = await client.get(f"{V1}/projects")

@@ -9,7 +9,7 @@ const asked = { queryKey: ['projects'], queryFn: () => got(api.GET('/api/v1/proj
 
 /** Leads to the other projects of this machine, where there are any, and says how much waits there. */
 export function Others() {
-  const others = useQuery(asked).data?.projects.filter(one => !one.here) ?? []
+  const others = useQuery(asked).data?.projects.filter(one => !one.current) ?? []
   const waiting = others.reduce((sum, one) => sum + (one.waiting ?? 0), 0)
   if (!others.length) return null
   return <Link className="others" href="/projects" aria-label={`Projects, ${waiting} waiting in others`}>Projects{waiting > 0 && <b> {waiting}</b>}</Link>
@@ -25,15 +25,15 @@ export default function Projects() {
       <ul className="projects">
         {data?.projects.map(one => (
           <li key={one.folder ?? one.name}>
-            <h2>{one.here ? <Link href="/">{one.name}</Link> : one.url ? <a href={one.url}>{one.name}</a> : one.name}</h2>
+            <h2>{one.current ? <Link href="/">{one.name}</Link> : one.url ? <a href={one.url}>{one.name}</a> : one.name}</h2>
             <p>
               {one.waiting === null ? 'Another version of Agent Shepherd works here.' : (
                 <><b>{one.waiting} waiting for you</b> · {one.works ? `${one.running} running` : 'the daemon is not running'}</>
               )}
             </p>
             <p className="quiet">
-              {one.here ? 'This project' : one.url ? <>Its page is at {new URL(one.url).host}</> : <>Its page is not open: <code>ashep -C {one.folder} ui</code></>}
-              {one.folder && (one.here || one.url) && <> · <code>{one.folder}</code></>}
+              {one.current ? 'This project' : one.url ? <>Its page is at {new URL(one.url).host}</> : <>Its page is not open: <code>ashep -C {one.folder} ui</code></>}
+              {one.folder && (one.current || one.url) && <> · <code>{one.folder}</code></>}
             </p>
           </li>
         ))}

@@ -207,7 +207,7 @@ def running(environ: Mapping[str, str]) -> dict[Path, set[str]]:
     """
     runtimes = (environ.get("XDG_RUNTIME_DIR"), f"/run/user/{os.getuid()}")
     folders = [Path(runtime, "ashep") for runtime in runtimes if runtime]
-    found = dict[Path, set[str]]()
+    states = dict[Path, set[str]]()
     for folder in dict.fromkeys((*folders, Path(tempfile.gettempdir()) / f"ashep-{os.getuid()}")):
         try:
             sockets = sorted(folder.glob("*.sock"))[:MOST] if _is_private(folder) else []
@@ -218,8 +218,8 @@ def running(environ: Mapping[str, str]) -> dict[Path, set[str]]:
             with suppress(AshepError, KeyError):
                 state = Path(str(_ask_at(path, WHICH, link, LOOKING)["state"]))
                 if state.is_absolute() and path.name == _name(state, link):
-                    found.setdefault(state, set()).add(link)
-    return found
+                    states.setdefault(state, set()).add(link)
+    return states
 
 
 def address_of(state: Path) -> str | None:

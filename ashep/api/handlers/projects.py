@@ -1,6 +1,6 @@
 """Projects of this machine whose daemon or page this user runs: what waits there, and where their pages are.
 
-Nobody keeps a list of them: their sockets are asked, and their databases read as they lie there. It is told to people
+Nobody keeps a list of them: their sockets are asked, and their databases read as they lie there. People learn of it
 who came in on this machine: a paired phone learns of its own project alone, and a program of none.
 """
 
@@ -27,36 +27,34 @@ _ADDRESS = r"https?://[A-Za-z0-9.:\[\]-]{1,300}"
 
 async def list_projects(
     pictures: QueryHandlers, device: str | None, environ: Mapping[str, str] | None = None
-) -> page.Projects:
+) -> page.ProjectList:
     """Give the projects, those first where most waits."""
     counts = await pictures.read(lambda model: status.count_states(model.database))
-    project = pictures.folder.parent.resolve()
-    own = page.Project(
-        name=clean(project.name), folder=None if device else clean(str(project)), here=True, waiting=counts["person"],
+    folder = pictures.folder.parent.resolve()
+    current = page.ProjectRow(
+        name=clean(folder.name), folder=None if device else clean(str(folder)), current=True, waiting=counts["person"],
         running=counts["running"], works=await to_thread.run_sync(holder, pictures.state) is not None,
     )  # fmt: skip
-    others = () if device else await to_thread.run_sync(_find_others, pictures.state, environ or os.environ)
-    found = sorted((own, *others), key=lambda one: (-(one.waiting or 0), not one.here, one.name, one.folder or ""))
-    return page.Projects(projects=tuple(found))
+    rows = [current]
+    if device is None:
+        running = await to_thread.run_sync(control_socket.running, environ or os.environ)
+        running.pop(pictures.state.resolve(), None)
+        for state, links in running.items():
+            rows += filter(None, [await to_thread.run_sync(_look, state, links)])
+    rows.sort(key=lambda row: (-(row.waiting or 0), not row.current, row.name, row.folder or ""))
+    return page.ProjectList(projects=tuple(rows))
 
 
-def _find_others(state: Path, environ: Mapping[str, str]) -> list[page.Project]:
-    running = control_socket.running(environ)
-    running.pop(state.resolve(), None)
-    found = (_look(other, links) for other, links in running.items())
-    return [one for one in found if one is not None]
-
-
-def _look(state: Path, links: set[str]) -> page.Project | None:
-    """Look at another project; None: it is no project of ours."""
-    project = state.parent.parent
+def _look(state: Path, links: set[str]) -> page.ProjectRow | None:
+    """Look at another project; None: it is none of this user's."""
+    folder = state.parent.parent
     with suppress(OSError):
         if state.parts[-2:] == (".agent-shepherd", "state") and state.stat().st_uid == os.getuid():
             waiting, running = _count(state)
-            return page.Project(
-                name=clean(project.name), folder=clean(str(project)), here=False, works=LINK in links,
-                waiting=waiting, running=running,
-                url=_find_page(state) if UI in links else None,
+            url = control_socket.address_of(state) if UI in links else None
+            return page.ProjectRow(
+                name=clean(folder.name), folder=clean(str(folder)), current=False, works=LINK in links,
+                waiting=waiting, running=running, url=url if re.fullmatch(_ADDRESS, url or "") else None,
             )  # fmt: skip
     return None
 
@@ -68,8 +66,3 @@ def _count(state: Path) -> tuple[int | None, int | None]:
             counts = status.count_states(database)
             return counts["person"], counts["running"]
     return None, None
-
-
-def _find_page(state: Path) -> str | None:
-    address = control_socket.address_of(state)
-    return address if address is not None and re.fullmatch(_ADDRESS, address) else None

@@ -192,13 +192,13 @@ class Code(Given):
     code: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Project(Answer):
+class ProjectRow(Answer):
     """A project of this machine."""
 
     name: str
     folder: str | None
     """Null: this device is not told."""
-    here: bool
+    current: bool
     """It is the one that answers."""
     works: bool
     """Its daemon runs."""
@@ -209,10 +209,10 @@ class Project(Answer):
     """Where its page is, on this machine; null: none runs, or it is this one."""
 
 
-class Projects(Answer):
+class ProjectList(Answer):
     """Projects whose daemon or page this user runs, those first where most waits."""
 
-    projects: tuple[Project, ...]
+    projects: tuple[ProjectRow, ...]
 
 
 class Doubt(Given):

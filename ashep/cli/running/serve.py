@@ -39,8 +39,8 @@ def matching_pages(context: typer.Context, incomplete: str) -> list[str]:
     issue, slash, _ = incomplete.partition("/")
     if not slash:
         return matching_ids(context, incomplete)
-    with suppress(AshepError, sqlite3.Error, OSError), picture(read_state(context.obj)) as seen:
-        return [run for run in runs.names(seen.database, issue) if run.startswith(incomplete)]
+    with suppress(AshepError, sqlite3.Error, OSError), picture(read_state(context.obj)) as model:
+        return [run for run in runs.names(model.database, issue) if run.startswith(incomplete)]
     return []
 
 
@@ -165,11 +165,11 @@ def ui(
 
 def _find_page(state: Path, name: str) -> str:
     """Find the page of an issue or a run, by the whole id. Raises `AshepError`."""
-    with picture(state) as seen:
+    with picture(state) as model:
         issue, _, run = name.partition("/")
-        if not runs.knows(seen.database, issue):
-            raise AshepError(issue_story.explain_unknown(seen.database, issue))
-        if run and runs.session_of(seen.database, name) is None:
+        if not runs.knows(model.database, issue):
+            raise AshepError(issue_story.explain_unknown(model.database, issue))
+        if run and runs.session_of(model.database, name) is None:
             raise AshepError(f"there is no run {name}: `ashep runs {issue}` lists its runs")
     return f"/runs/{name}" if run else f"/issues/{name}"
 
@@ -184,5 +184,5 @@ def _devices(told: dict[str, Any], *, as_json: bool) -> None:
     output.table(("device", "as", "paired", "last seen"), rows)
     if not rows:
         output.say("no device is paired")
-    browsers = [[one["name"], one["person"], local(one["paired"]), local(one["seen"])] for one in told["browsers"]]
+    browsers = [[row["name"], row["person"], local(row["paired"]), local(row["seen"])] for row in told["browsers"]]
     output.table(("browser", "as", "came in", "last seen"), browsers)

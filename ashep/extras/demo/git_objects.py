@@ -37,7 +37,7 @@ class StoredWorkspaces(MemoryWorkspaces):
 
     def name_commit(self, subject: str, files: Files, parents: tuple[str, ...], run: str) -> str:
         """Store a commit."""
-        head = [f"tree {self.name_tree(files)}", *(f"parent {one}" for one in parents)]
+        head = [f"tree {self.name_tree(files)}", *(f"parent {parent}" for parent in parents)]
         head += [f"author {_WHO}", f"committer {_WHO}", "", subject, *(("", f"Run: {run}") if run else ()), ""]
         return self._store("commit", "\n".join(head).encode())
 
