@@ -33,9 +33,11 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_other_projects_are_a_click_away(site: Site, runtime: Path, tmp_path: Path) -> None:
     assert runtime
-    alone = site.opened(site.browser.new_context())
-    with alone.expect_response("**/api/v1/projects"):
-        pass
+    context, urls = site.browser.new_context(), list[str]()
+    context.on("response", lambda answer: urls.append(answer.url))
+    alone = site.opened(context)
+    while not any(url.endswith("/projects") for url in urls):
+        alone.wait_for_timeout(100)
     expect(alone.get_by_role("link", name="Projects")).to_have_count(0)
     other = repository(tmp_path / "another-project-with-quite-a-long-name-of-its-own" / "calc")
     write_starter(other / ".agent-shepherd")

@@ -20,7 +20,8 @@ type Asked = 'keys' | 'find'
 export const dialogs = () => import('./Dialogs')
 const Help = lazy(() => dialogs().then(({ Help }) => ({ default: Help })))
 const LATER = 2000
-const Others = lazy(() => new Promise(done => setTimeout(done, LATER)).then(() => import('./Projects')).then(({ Others }) => ({ default: Others })))
+const later = new Promise(done => setTimeout(done, LATER))
+const Others = lazy(() => later.then(() => import('./Projects')).then(({ Others }) => ({ default: Others }), () => ({ default: () => null })))
 const Palette = lazy(() => dialogs().then(({ Palette }) => ({ default: Palette })))
 
 const within = (place: string, href: string) => (href === '/' ? place === '/' : place.startsWith(href))
