@@ -36,7 +36,7 @@ from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
 from ashep.api.login_links import LoginLinks, lock_entrance
 from ashep.api.openapi import ApiServices
-from ashep.api.page_port import PortTaken, listen_somewhere
+from ashep.api.page_port import PortTaken, listen_somewhere, read_port
 from ashep.api.paired_devices import Devices, read_private
 from ashep.api.sessions import Sessions
 from ashep.api.static import built
@@ -207,7 +207,7 @@ def server_of(application: Starlette) -> uvicorn.Server:
 
 @contextmanager
 def _listener(
-    state: Path, wanted: ListenOptions, say: Callable[[str], None]
+    state: Path, wanted: ListenOptions, say: Callable[[str], None], *, alone: bool
 ) -> Generator[tuple[socket.socket, str, str]]:
     """Listen; give the address for browsers, and how it is said."""
     if wanted.socket is not None:
@@ -217,7 +217,10 @@ def _listener(
             yield made, address, f"{path}; reach it as {address} by `ssh -L {wanted.port or PORT}:{path} THERE`"
         return
     bind = partial(listen, wanted.host)
-    listener = bind(wanted.port) if wanted.port is not None else listen_somewhere(state, bind, say, moves=wanted.moves)
+    if wanted.port is not None or not alone:  # of several servers of a project the first has its port
+        listener = bind(wanted.port if wanted.port is not None else read_port(state) or PORT)
+    else:
+        listener = listen_somewhere(state, bind, say, moves=wanted.moves)
     with listener as made:
         host, port = made.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -238,7 +241,7 @@ def serve(
     """
     state = folder / "state"
     token, place = token_of(state, wanted.token_env, os.environ)
-    with _listener(state, wanted, say) as (listener, address, said), lock_entrance(state) as alone:
+    with lock_entrance(state) as alone, _listener(state, wanted, say, alone=alone) as (listener, address, said):
         sessions = _make_sessions(token, state if alone else None, address, say)
         entrance = LoginLinks(sessions, address, tuple(dict.fromkeys((*settings.ui.origins, *wanted.origins))))
 

@@ -10,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.api import page_port
+from ashep.api.login_links import lock_entrance
 from ashep.api.page_port import FILE, PortTaken, listen_somewhere, read_port
 from ashep.api.server import listen
 from ashep.cli.commands import app
 from ashep.config import write_starter
+from ashep.journal.durable_io import replace
 from tests.service.test_entrance import LINK, server, ui, until
 from tests.service.worlds import git, repository
 
@@ -49,6 +51,20 @@ def test_a_port_that_cannot_be_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     (tmp_path / FILE).chmod(0o600)
     assert read_port(tmp_path) is None
+
+
+def test_a_second_server_of_a_project_does_not_move_it(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project")
+    git(project, "config", "user.name", "Pat")
+    write_starter(project / ".agent-shepherd")
+    state = project / ".agent-shepherd" / "state"
+    state.mkdir()
+    with here(0) as first, lock_entrance(state):  # it has only begun, and nobody can ask it for a link
+        port = first.getsockname()[1]
+        replace(state / FILE, f"{port}\n".encode())
+        done = CliRunner().invoke(app, ["-C", str(project), "ui"])
+        assert (done.exit_code, f"port {port} is taken" in str(done.exception)) == (1, True), done.output
+        assert read_port(state) == port
 
 
 @pytest.mark.slow

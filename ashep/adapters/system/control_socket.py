@@ -13,6 +13,7 @@ import socket
 import stat
 import struct
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -52,8 +53,8 @@ WHICH = {"which": "state"}
 MOST = 200
 """Sockets that are asked whose they are."""
 
-LOOKING = 1.0
-"""Seconds that one of them has."""
+LOOKING, LOOKING_AT_ALL = 1.0, 5.0
+"""Seconds that one of them has, and all of them; the last that is asked may take longer."""
 
 Answer = Callable[[bytes], Awaitable[dict[str, Any]]]
 
@@ -207,13 +208,15 @@ def running(environ: Mapping[str, str]) -> dict[Path, set[str]]:
     """
     runtimes = (environ.get("XDG_RUNTIME_DIR"), f"/run/user/{os.getuid()}")
     folders = [Path(runtime, "ashep") for runtime in runtimes if runtime]
-    states = dict[Path, set[str]]()
+    states, deadline = dict[Path, set[str]](), time.monotonic() + LOOKING_AT_ALL  # noqa: TID251 - for people who look
     for folder in dict.fromkeys((*folders, Path(tempfile.gettempdir()) / f"ashep-{os.getuid()}")):
         try:
             sockets = sorted(folder.glob("*.sock"))[:MOST] if _is_private(folder) else []
         except OSError:
             continue
         for path in sockets:
+            if time.monotonic() > deadline:  # noqa: TID251 - as above
+                break
             link = UI if path.name.endswith(f".{UI}.sock") else LINK
             with suppress(AshepError, KeyError):
                 state = Path(str(_ask_at(path, WHICH, link, LOOKING)["state"]))
