@@ -46,7 +46,7 @@ def test_other_projects_are_a_click_away(site: Site, runtime: Path, tmp_path: Pa
         waiting = count_states(database)["person"]
     with server(other, "serve") as process:
         until(other / ".agent-shepherd" / "state" / UI)
-        shown = site.opened(site.browser.new_context(viewport={"width": 390, "height": 844}))
+        shown = site.opened(site.browser.new_context(viewport={"width": 320, "height": 640}))
         shown.get_by_role("link", name=f"Projects, {waiting} waiting in others").click()
         expect(shown.get_by_role("heading", level=1)).to_have_text("Projects")
         rows = shown.locator(".projects li")

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from ashep.adapters.system import control_socket
 from ashep.api.openapi import ApiRoute, document
 from ashep.api.routes import OPERATIONS, PAGE
 from ashep.api.sessions import MACHINE, PERSON
@@ -54,7 +56,15 @@ HERE = {"Host": "localhost"}
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def alone() -> Iterator[None]:
+    """No other project: those of other tests come and go, and what is made of an answer must be the same each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control_socket, "running", lambda *_: {})
+        yield
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, alone: None) -> World:
     world = World(repository(tmp_path_factory.mktemp("service") / "project"))
     write_starter(world.folder)
     life(world.folder / "state", issues=3, until="person")
