@@ -216,6 +216,14 @@ class EvidenceJson(TypedDict):
     landing: LandingJson | None
 
 
+class PersonAnswerJson(TypedDict):
+    """The last answer of a person that the daemon has followed."""
+
+    answer: Literal["approved", "changes_requested", "answered"]
+    by: str
+    at: str
+
+
 class StandingJson(TypedDict):
     """The state of an issue, and what is under way for it."""
 

@@ -37,7 +37,7 @@ export default function Issue({ issue, tab: named }: { issue: string; tab: strin
               <Facts
                 of={[
                   stands.phase,
-                  stands.policy && `policy ${stands.policy}`,
+                  stands.policy && <Link href={to.policy(stands.policy)}>policy {stands.policy}</Link>,
                   `${stands.type} P${stands.priority}`,
                   stands.run && <Link href={to.run(stands.run)}>{stands.run}</Link>,
                   count(data.usage.runs, 'run'),

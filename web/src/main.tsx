@@ -19,6 +19,7 @@ const parts = {
   run: () => import('./Run'),
   report: () => import('./Report'),
   record: () => import('./Record'),
+  policy: () => import('./Policy'),
   dialogs,
 }
 const Issues = lazy(() => parts.lists().then(({ Issues }) => ({ default: Issues })))
@@ -28,6 +29,7 @@ const Run = lazy(parts.run)
 const Report = lazy(() => parts.report().then(({ Report }) => ({ default: Report })))
 const Usage = lazy(() => parts.report().then(({ Usage }) => ({ default: Usage })))
 const Record = lazy(parts.record)
+const Policy = lazy(parts.policy)
 
 /** The other pages are fetched while nobody waits, so that they are there when the server is not. */
 function ahead() {
@@ -71,6 +73,7 @@ function Page() {
             <Route path="/report" component={Report} />
             <Route path="/usage" component={Usage} />
             <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
+            <Route path="/policies/:policy">{({ policy }) => <Policy key={policy} policy={policy} />}</Route>
             <Route><H1 title="There is no such page" /></Route>
           </Switch>
         </Suspense>

@@ -222,11 +222,14 @@ export function useSeen(issue: string): [Seen, (seen: Seen) => void] {
   return [seen, next => keep(JSON.stringify(Object.fromEntries([...Object.entries(others).slice(-MOST), [issue, next]])))]
 }
 
-const WIDE = matchMedia('(min-width: 761px)')
 
-function onWidth(tell: () => void) {
-  WIDE.addEventListener('change', tell)
-  return () => WIDE.removeEventListener('change', tell)
+function from(width: number) {
+  const media = matchMedia(`(min-width: ${width}px)`)
+  const on = (tell: () => void) => {
+    media.addEventListener('change', tell)
+    return () => media.removeEventListener('change', tell)
+  }
+  return () => useSyncExternalStore(on, () => media.matches)
 }
-
-export const useWide = () => useSyncExternalStore(onWidth, () => WIDE.matches)
+export const useWide = from(761)
+export const useDesk = from(1101)

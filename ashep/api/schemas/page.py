@@ -57,6 +57,7 @@ class IssueStory(json_types.PicturedJson):
     flags: list[str]
     landing: row_types.LandingJson | None
     usage: json_types.UsedJson
+    answered: json_types.PersonAnswerJson | None
 
 
 class IssueTexts(Answer):
