@@ -106,12 +106,12 @@ function Undo({ issue, due }: { issue: string; due: number }) {
 }
 
 /** The answer that was given here, until the daemon has followed it. */
-export function Given({ of: { issue, did, due }, undo = true }: { of: Own; undo?: boolean }) {
+export function Given({ of: { issue, did, due }, named = false }: { of: Own; named?: boolean }) {
   const { data } = useQuery(asks.now())
   return (
     <>
-      ✓ {undo && <Link href={to.issue(issue)}>{issue}</Link>} {DID[did]} by you
-      {due ? <> {undo && <Undo issue={issue} due={due} />}</> : (
+      ✓ {named && <Link href={to.issue(issue)}>{issue}</Link>} {DID[did]} by you
+      {due ? <> <Undo issue={issue} due={due} /></> : (
         <> · {data?.daemon.running ? 'the daemon sees it at its next look' : 'counts when the daemon runs'} <button onClick={() => forget(issue)}>{ANSWERS.has(did) ? 'Edit answer' : 'Do something else'}</button></>
       )}
     </>
@@ -166,7 +166,7 @@ export function Answered({ gone, waiting, end }: Lines) {
     <ul className="answered" aria-label="Just answered">
       {here.map(one => (
         <Line key={one.issue} title={one.title}>
-          {open.has(one.issue) ? <Given of={one} /> : <Gone {...one} input={one.did === 'answer'} end={() => end(one.issue)} />}
+          {open.has(one.issue) ? <Given of={one} named /> : <Gone {...one} input={one.did === 'answer'} end={() => end(one.issue)} />}
         </Line>
       ))}
       {others.map(({ issue, title, question }) => (
@@ -199,12 +199,13 @@ export function say(text: string) {
   until = window.setTimeout(() => news.set(''), TAKE_BACK)
 }
 
-/** What is about to be sent, was not done, or has just been done; on Now its line says the first. */
+/** What is about to be sent, was not done, or has just been done; where the issue is in sight, that is said there. */
 export function Sending() {
   const [place] = useLocation()
   const back = new URLSearchParams(useSearch()).has('at')
   const text = useSyncExternalStore(news.on, news.get)
-  const sent = useAll().filter(one => (one.error !== undefined && one.did === 'approve') || (one.due && (place !== '/' || back)))
+  const inSight = (issue: string) => (place === '/' ? !back : `${place}/`.startsWith(`${to.issue(issue)}/`))
+  const sent = useAll().filter(one => (one.due || (one.error !== undefined && one.did === 'approve')) && !inSight(one.issue))
   return (
     <div className="sending" role="status" hidden={!sent.length && !text}>
       {text && <p>✓ {text}</p>}

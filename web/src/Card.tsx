@@ -54,7 +54,7 @@ export function Acts({ issue }: { issue: Issue }) {
     question?.several ? write(text.trim() ? `${text.trim()}, ${option}` : option) : send('answer', { message: option })
   const parked = state === 'parked'
   if (state === 'closed') return null
-  if (own && own.error === undefined) return <div className="do"><p role="status"><Given of={own} undo={false} /></p></div>
+  if (own && own.error === undefined) return <div className="do"><p role="status"><Given of={own} /></p></div>
   return (
     <div className="do">
       <label>
