@@ -16,7 +16,7 @@ THEN = "/?at=2026-01-01T23:00:00Z"
 PLACES = (
     "/", "/issues", "/issues/t-1", "/issues/t-1/runs", "/issues/t-1/evidence", "/issues/t-1/landing",
     "/issues/t-1/usage", "/runs",
-    "/runs/t-1/implement.1.1", "/report", "/usage", "/records/5", THEN, "/nowhere",
+    "/runs/t-1/implement.1.1", "/report", "/usage", "/records/5", "/policies/standard", THEN, "/nowhere",
 )  # fmt: skip
 """Every place of the page."""
 
