@@ -128,6 +128,9 @@ def test_nothing_runs_without_a_daemon_and_what_lands_is_no_run(site: Site) -> N
     expect(cut).to_contain_text("Landing on main")
     expect(counts).to_have_text(re.compile("2 interrupted"))
     expect(main).not_to_contain_text(re.compile(r"[Rr]unning|\b0\b [a-z]"))
+    site.go(shown, "/issues/t-3")
+    expect(shown.locator(".pinned")).to_contain_text("interrupted")
+    site.go(shown, "/")
     with Lock.acquire(site.world.folder / "state", AT):
         drawn(site)
         expect(shown.get_by_role("region", name="Running")).to_contain_text("Verifying the work")
@@ -186,9 +189,28 @@ def test_the_card_follows_the_list(site: Site) -> None:
     shown.keyboard.press("a")  # what is seen is approved
     expect(shown.get_by_role("list", name="Just answered")).to_contain_text(f"{names[1]} approved by you")
     expect(head).to_contain_text(names[2])  # and the next is there
+    for key, name in (("x", names[2]), ("Escape", names[2]), ("k", names[0])):
+        shown.keyboard.press(key)
+        expect(head).to_contain_text(name)
+    drawn(site, ("UPDATE issues SET body = json_set(body, '$.priority', 0) WHERE issue = ?", (names[2],)))
+    shown.get_by_role("button", name="Undo").click()
+    expect(head).to_contain_text(names[1])
     shown.keyboard.press("k")
-    expect(head).to_contain_text(names[0])
+    expect(items.first).to_be_focused()
     shown.keyboard.press("Enter")
     expect(shown.locator(".desk .card h3 a")).to_be_focused()
     shown.keyboard.press("Enter")
-    expect(shown.get_by_role("heading", level=1)).to_contain_text(names[0])
+    expect(shown.get_by_role("heading", level=1)).to_be_visible()
+    expect(shown).to_have_url(re.compile(r"/issues/t-\d$"))
+
+
+def test_what_comes_in_before_it_does_not_take_the_card_away(site: Site) -> None:
+    stands(site, CASES["reject"])
+    shown = site.opened(site.browser.new_context())
+    head = shown.locator(".desk .card h3")
+    shown.locator(".desk > ol button").first.wait_for()
+    first = head.inner_text()
+    stands(site, CASES["take"])
+    drawn(site, ("UPDATE issues SET body = json_set(body, '$.priority', 0) WHERE issue = 't-4'", ()))
+    expect(shown.locator(".desk > ol button").first).to_contain_text("t-4")
+    expect(head).to_have_text(first)

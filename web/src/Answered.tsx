@@ -100,7 +100,8 @@ function Left({ due }: { due: number }) {
 function Undo({ issue, due }: { issue: string; due: number }) {
   const undo = () => {
     forget(issue)
-    requestAnimationFrame(() => document.getElementById(`card-${issue}`)?.closest<HTMLElement>('.card')?.focus({ preventScroll: true }))
+    const back = () => document.getElementById(`item-${issue}`) ?? document.getElementById(`card-${issue}`)?.closest<HTMLElement>('.card')
+    requestAnimationFrame(() => back()?.focus({ preventScroll: true }))
   }
   return <button onClick={undo}>Undo <Left due={due} /></button>
 }
@@ -163,7 +164,7 @@ export function Answered({ gone, waiting, end }: Lines) {
   const here = mine.filter(one => !stale.includes(one))
   if (!here.length && !others.length) return null
   return (
-    <ul className="answered" aria-label="Just answered">
+    <ul className="answered" aria-label="Just answered" aria-live="polite">
       {here.map(one => (
         <Line key={one.issue} title={one.title}>
           {open.has(one.issue) ? <Given of={one} named /> : <Gone {...one} input={one.did === 'answer'} end={() => end(one.issue)} />}

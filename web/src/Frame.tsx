@@ -205,7 +205,9 @@ function useKeys(ask: (dialog: Asked) => void) {
 function step(by: number) {
   const all = [...document.querySelectorAll<HTMLElement>('[data-step]')]
   const here = document.activeElement
-  const at = all.findIndex(one => one.contains(here) || (here?.closest('.answered') && one.ariaCurrent))
+  const within = all.findIndex(one => one.contains(here))
+  const beside = here === document.body || here?.closest('.answered, .desk .card')
+  const at = within < 0 && beside ? all.findIndex(one => one.ariaCurrent) : within
   come(all[Math.min(all.length - 1, Math.max(0, at + by))])
 }
 

@@ -17,11 +17,13 @@ export function Now() {
   const [at, issue] = [search.get('at'), search.get('issue')]
   const [open, look] = useState(false)
   const { data } = useQuery(asks.now())
+  const answered = useIsAnswered()
+  const many = data?.waiting.filter(one => !answered(one)).length
   return (
     <>
       <div className="top">
         {!at && <button aria-expanded={open} onClick={() => look(!open)}>History</button>}
-        <H1 title={at ? 'History' : data?.waiting.length ? `(${data.waiting.length}) Now` : 'Now'}>{at ? 'History' : 'Now'}</H1>
+        <H1 title={at ? 'History' : many ? `(${many}) Now` : 'Now'}>{at ? 'History' : 'Now'}</H1>
       </div>
       {(open || at) && <Suspense fallback={<div className="back" />}><Back at={at} issue={issue} choose={at => set('at', at)} /></Suspense>}
       {at ? <Suspense fallback={<Loading />}><Then at={at} issue={issue} /></Suspense> : <Present />}
@@ -91,6 +93,7 @@ function Desk({ cards }: { cards: Asking[] }) {
   const at = cards.findIndex(({ issue }) => issue === chosen)
   if (at >= 0) place.current = at
   const card = cards[Math.min(place.current, cards.length - 1)]!
+  useEffect(() => choose(card.issue), [card.issue]) // it stays, whatever comes in before it
   return (
     <div className="desk">
       <ol>
@@ -109,7 +112,7 @@ function Item({ issue: { issue, title, since, verification, changes, flags }, ch
   const { passed = 0, failed = 0 } = verification?.summary ?? {}
   const over = () => (choose(), requestAnimationFrame(() => document.getElementById(`card-${issue}`)?.querySelector('a')?.focus()))
   return (
-    <button data-step aria-current={chosen || undefined} onFocus={choose} onClick={event => (event.detail ? choose() : over())}>
+    <button id={`item-${issue}`} data-step aria-current={chosen || undefined} onFocus={choose} onClick={event => (event.detail ? choose() : over())}>
       <span><b><i aria-hidden>?</i> {issue}</b> <Ago at={since} /></span>
       <span>{title}</span>
       <span className="changed">

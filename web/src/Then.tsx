@@ -120,7 +120,7 @@ const Stood = ({ issue }: { issue: Issue }) => (
   <div className={`stands s-${issue.state}`} data-step tabIndex={-1}>
     <div>
       <p><Link href={to.issue(issue.issue)}>{issue.issue}</Link> {issue.title}</p>
-      <p><Stands state={issue.state} />: <Words text={issue.question?.text ?? issue.reason} /></p>
+      <p><Stands state={issue.state} then />: <Words text={issue.question?.text ?? issue.reason} /></p>
       <Facts of={[issue.question?.phase ?? issue.phase, issue.since && <>since <When at={issue.since} /></>, issue.due && <>until <When at={issue.due} /></>, `P${issue.priority}`, issue.run]} />
       {issue.state === 'person' && <Findings found={evidence(issue)} />}
     </div>
