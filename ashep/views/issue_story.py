@@ -366,7 +366,7 @@ def tell_story(database: Database | None, issue: str, text: Text) -> json_types.
     }  # fmt: skip
 
 
-def last_answer(database: Database, issue: str) -> json_types.PersonAnswerJson | None:
+def last_answer(database: Database, issue: str) -> json_types.GivenAnswerJson | None:
     """Say who answered last what was asked about an issue, and when; None: no person did, as far as records go."""
     query = (
         "SELECT at, coalesce(json_extract(body, '$.answer'), 'answered') AS answer,"

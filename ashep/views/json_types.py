@@ -98,7 +98,7 @@ class IssueJson(TypedDict):
 
 
 class GivenAnswerJson(TypedDict):
-    """An answer of a person in the tracker while no daemon runs."""
+    """An answer of a person: approved, changes_requested, or (words) answered."""
 
     answer: str
     by: str
@@ -214,14 +214,6 @@ class EvidenceJson(TypedDict):
     files: FilesJson | None
     flags: list[str]
     landing: LandingJson | None
-
-
-class PersonAnswerJson(TypedDict):
-    """The last answer of a person that the daemon has followed."""
-
-    answer: Literal["approved", "changes_requested", "answered"]
-    by: str
-    at: str
 
 
 class StandingJson(TypedDict):

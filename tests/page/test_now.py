@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from ashep.core.policy.settings import Labels
 from ashep.journal.lock import Lock
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 LABELS = Labels()
 LANDED = {"state": "landed", "onto": "main", "commit": "e080c0358a11", "due": None}
-NARROW = {"width": 900, "height": 700}
+NARROW = ViewportSize(width=900, height=700)
 BEHIND = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 

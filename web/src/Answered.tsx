@@ -67,7 +67,7 @@ export async function give(issue: Issue, body: Act, done: () => void) {
 const DID: Record<Act['do'], string> = {
   approve: 'approved', reject: 'changes requested', answer: 'answered', release: 'handed back', take: 'taken over', retry: 'started again',
 } // prettier-ignore
-const SAID = { approved: 'approved', changes_requested: 'changes requested', answered: 'answered' }
+const SAID: Record<string, string> = { approved: 'approved', changes_requested: 'changes requested', answered: 'answered' }
 const ANSWERS = new Set<Act['do']>(['approve', 'reject', 'answer'])
 const LANDS = new Set(['finishing', 'landing', 'landing_verify', 'landing_queue'])
 
