@@ -30,14 +30,18 @@ def stood(site: Site, issue: str, state: str, code: str, *, phase: str | None = 
     drawn(site, (query, (state, code, phase, json.dumps(landing), issue)))
 
 
-def answered(site: Site, issue: str, answer: str, by: str) -> None:
-    """Let the journal know that somebody has answered."""
-    fact = json.dumps({"answer": answer, "actor": by, "why": f"{by} answered {answer}"})
+def noted(site: Site, issue: str, kind: str, body: dict[str, str]) -> None:
+    """Let the journal have one more record about an issue."""
     query = (
         "INSERT INTO facts (seq, at, kind, type, issue, body) SELECT value + 1, '2026-01-02T21:06:00.000000Z', 'fact',"
-        " 'PersonAnswered', ?, ? FROM meta WHERE key = 'seq'"
+        " ?, ?, ? FROM meta WHERE key = 'seq'"
     )
-    drawn(site, (query, (issue, fact)))
+    drawn(site, (query, (kind, issue, json.dumps(body))))
+
+
+def answered(site: Site, issue: str, answer: str, by: str) -> None:
+    """Let the journal know that somebody has answered."""
+    noted(site, issue, "PersonAnswered", {"answer": answer, "actor": by, "why": f"{by} answered {answer}"})
 
 
 def high(shown: Page) -> list[str]:
@@ -88,8 +92,13 @@ def test_an_answer_becomes_a_line_that_tells_what_came_of_it_and_goes(site: Site
     answered(site, "t-2", "changes_requested", "Kim")
     stood(site, "t-2", "time", "slot", phase="implement")
     told = "✓ t-2 changes requested by Kim at .* → back to implement. What you had written was not sent: “{}” Dismiss"
-    expect(lines).to_have_text([re.compile("merged"), re.compile(told.format(WORDS))])
+    second = lines.filter(has_text="t-2")
+    expect(second).to_have_text(re.compile(told.format(WORDS)))
     expect(cards).to_have_count(1)
+    noted(site, "t-2", "CommentPosted", {"name": "progress"})
+    stood(site, "t-2", "running", "slot", phase="review")
+    expect(shown.get_by_role("region", name="Interrupted")).to_contain_text("t-2")
+    expect(second).to_contain_text("back to implement")  # and from there on
     context.clock.fast_forward(30_000)
     expect(lines).to_have_text([re.compile("t-2")])
     lines.get_by_role("button", name="Dismiss").click()

@@ -119,11 +119,16 @@ export function Given({ of: { issue, did, due }, named = false }: { of: Own; nam
   )
 }
 
+const outcomes = new Map<string, string>() // what came of it first: an issue goes on from there
+
 /** By whom a question was answered that is asked no more, what that led to, and for how long that is told. */
 function Gone({ issue, asked, did, input, end }: { issue: string; asked: string | null; did: Act['do'] | undefined; input: boolean; end: () => void }) {
   const { data, isError } = useQuery(asks.issue(issue))
   const now = useQuery(asks.now())
-  const [text, over] = data ? outcome(data, asked, Boolean(now.data?.daemon.running)) : ['', isError]
+  const [found, over] = data ? outcome(data, asked, Boolean(now.data?.daemon.running)) : ['', isError]
+  const key = `${issue} ${asked}`
+  if (over && !outcomes.has(key)) outcomes.set(key, found)
+  const text = outcomes.get(key) ?? found
   const [draft] = useDraft(issue)
   const answered = data?.answered && data.answered.at >= (asked ?? '') ? data.answered : null
   const ends = useRef(end)
