@@ -32,10 +32,9 @@ export function Counts({ counts, running, runs = true, linked = true }: { counts
 }
 
 /** A policy without its graph. */
-export function PhaseList({ policy: { policy, phases }, linked = true }: { policy: Policy; linked?: boolean }) {
-  if (!phases.some(one => one.issues)) return null
+export function PhaseList({ title, policy: { policy, phases }, linked = false }: { title: string; policy: Policy; linked?: boolean }) {
   return (
-    <Section name={`policy-${policy}`} title={`Policy ${policy}`}>
+    <Section name={`policy-${policy}`} title={title}>
       <ol className="phases">
         {phases
           .filter(one => one.issues !== null)

@@ -8,6 +8,8 @@ import { Facts, H1, Loading, Trouble, useWide } from './parts'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))
 
+const TITLE = 'Where issues are'
+
 /** A policy with how many issues are where, and how often each edge was taken. */
 export default function Policy({ policy }: { policy: string }) {
   const asked = useQuery(asks.policy(policy))
@@ -20,7 +22,7 @@ export default function Policy({ policy }: { policy: string }) {
       <H1 title={`Policy ${policy}`} />
       <Trouble of={asked} />
       {asked.isPending && <Loading />}
-      {data && (wide ? <Suspense fallback={<Loading />}><PolicyGraph title="Where issues are" policies={[data]} linked /></Suspense> : <PhaseList policy={data} />)}
+      {data && (wide ? <Suspense fallback={<Loading />}><PolicyGraph title={TITLE} policies={[data]} linked /></Suspense> : <PhaseList title={TITLE} policy={data} linked />)}
       {others.length > 0 && <Facts of={['Other policies', ...others.map(one => <Link href={to.policy(one)}>{one}</Link>)]} />}
     </>
   )

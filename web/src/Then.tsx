@@ -92,7 +92,7 @@ export function Then({ at, issue }: { at: string; issue: string | null }) {
               {data.waiting.length ? <ol className="cards">{data.waiting.map(one => <li key={one.issue}><Stood issue={one} /></li>)}</ol> : <Empty>Nothing was waiting for you.</Empty>}
             </Section>
             <div>
-              {wide ? <Suspense fallback={<div className="graph" />}><PolicyGraph title="Policy" policies={data.policies} /></Suspense> : data.policies.map(one => <PhaseList key={one.policy} policy={one} linked={false} />)}
+              {wide ? <Suspense fallback={<div className="graph" />}><PolicyGraph title="Policy" policies={data.policies} /></Suspense> : data.policies.filter(({ phases }) => phases.some(one => one.issues)).map(one => <PhaseList key={one.policy} title={`Policy ${one.policy}`} policy={one} />)}
               <Section name="running" title="Was running">
                 {data.running.length ? (
                   <Table
