@@ -95,7 +95,7 @@ def heap(shown: Page) -> float:
 
 def counted(shown: Page, many: int, timeout: float = 60.0) -> None:
     """Wait until the page has counted so many issues that are not ready."""
-    found = shown.locator(".chips .s-not_eligible b", has_text=re.compile(f"^{many}$"))
+    found = shown.locator(".counts .s-not_eligible b", has_text=re.compile(f"^{many}$"))
     found.wait_for(timeout=1000 * timeout)  # the page's policy forbids `wait_for_function`
 
 
@@ -201,7 +201,7 @@ def _zoom(shown: Page) -> None:
 def _changes(context: Callable[..., BrowserContext], writer: Writer, times: int, changes: int) -> list[Figure]:
     shown = context().new_page()
     shown.goto("/")
-    shown.locator(".chips").first.wait_for()
+    shown.locator(".counts").first.wait_for()
     took = list[float]()
     for number in range(3 * times):
         time.sleep(1.1 + number % 5 / 10)  # at any moment between two looks

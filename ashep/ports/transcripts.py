@@ -26,14 +26,14 @@ class TranscriptStep:
     failed: bool = False
     cost: float | None = None
     """What the message cost by its provider, in US dollars; None: that is not known."""
-    at: datetime | None = None
+    written_at: datetime | None = None
 
 
 def make_tool_step(
-    tool: str, arguments: object, answer: object, at: datetime | None, *, failed: bool
+    tool: str, arguments: object, answer: object, written_at: datetime | None, *, failed: bool
 ) -> TranscriptStep:
     """Make the step of a tool's call, of whatever its agent wrote down; long texts lose their end."""
-    return TranscriptStep("tool", _write(answer), tool[:100], _write(arguments), failed, at=at)
+    return TranscriptStep("tool", _write(answer), tool[:100], _write(arguments), failed, written_at=written_at)
 
 
 def _write(value: object) -> str:
@@ -50,5 +50,5 @@ def redact_steps(steps: Sequence[TranscriptStep], redact: Callable[[str], str]) 
 
 def format_steps(steps: Sequence[TranscriptStep], limit: int) -> str:
     """Return the end of what was said, at most `limit` characters; tools are left out."""
-    said = [f"{step.role}:\n{step.text}\n" for step in steps if step.role != "tool" and step.text]
-    return "\n".join(said)[-limit:] if limit > 0 else ""
+    texts = [f"{step.role}:\n{step.text}\n" for step in steps if step.role != "tool" and step.text]
+    return "\n".join(texts)[-limit:] if limit > 0 else ""

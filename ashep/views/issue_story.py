@@ -366,6 +366,18 @@ def tell_story(database: Database | None, issue: str, text: Text) -> json_types.
     }  # fmt: skip
 
 
+def last_answer(database: Database, issue: str) -> json_types.GivenAnswerJson | None:
+    """Say who answered last what was asked about an issue, and when; None: no person did, as far as records go."""
+    query = (
+        "SELECT at, coalesce(json_extract(body, '$.answer'), 'answered') AS answer,"
+        " coalesce(json_extract(body, '$.actor'), json_extract(body, '$.by')) AS by FROM facts WHERE issue = ? AND"
+        " (type = 'PersonAnswered' OR type = 'RequestJudged' AND json_extract(body, '$.by') <> '')"
+        " ORDER BY seq DESC LIMIT 1"
+    )
+    row = database.execute(query, [issue]).fetchone()
+    return None if row is None else {"answer": row["answer"], "by": row["by"], "at": row["at"]}
+
+
 def explain_unknown(database: Database | None, issue: str) -> str:
     """Say why there is no story: what a source does not let begin is in no tracker. `issue` may be its number there."""
     query = (

@@ -98,7 +98,7 @@ class IssueJson(TypedDict):
 
 
 class GivenAnswerJson(TypedDict):
-    """An answer of a person in the tracker while no daemon runs."""
+    """An answer of a person: approved, changes_requested, or (words) answered."""
 
     answer: str
     by: str

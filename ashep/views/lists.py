@@ -120,10 +120,10 @@ def course(database: Database | None, issue: str) -> json_types.CourseJson | Non
     if database is None or database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is None:
         return None
     query = "SELECT body FROM runs WHERE issue = ? ORDER BY trace DESC LIMIT ?"
-    told: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])][::-1]
+    run_rows: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])][::-1]
     marks = ", ".join("?" * len(_ASKED))
     query = f"SELECT seq, at, type, body FROM facts WHERE issue = ? AND type IN ({marks}) ORDER BY seq DESC LIMIT ?"
-    asked, begun = list["json_types.AskedJson"](), list[int]()
+    asked, starts = list["json_types.AskedJson"](), list[int]()
     for row in reversed(database.execute(query, [issue, *_ASKED, MOST]).fetchall()):
         body = json.loads(row["body"])
         if row["type"] == "PersonAsked":
@@ -135,10 +135,10 @@ def course(database: Database | None, issue: str) -> json_types.CourseJson | Non
             if asked and asked[-1]["answer"] is None:
                 asked[-1].update({"answer": body["answer"], "by": body["actor"], "answered": row["at"]})
         else:
-            begun.append(row["seq"])
+            starts.append(row["seq"])
     delivery = _read_delivery(database, issue)
-    edges = _edges(told, asked, delivery, begun)
-    return {"seq": seq(database), "runs": told, "asked": asked, "delivery": delivery, "edges": edges}
+    edges = _edges(run_rows, asked, delivery, starts)
+    return {"seq": seq(database), "runs": run_rows, "asked": asked, "delivery": delivery, "edges": edges}
 
 
 _DELIVERY = ("WorkVerified", "WorkConflicted", "LandingRefused", "WorkLanded", "PullRequestOpened", "PullRequestMerged")
@@ -181,7 +181,7 @@ def _edges(
     runs: list[Data],
     asked: list[json_types.AskedJson],
     delivery: list[json_types.DeliveryStepJson],
-    begun: list[int],
+    starts: list[int],
 ) -> list[json_types.StepJson]:
     """What led from each step to the next: `cycle` where the issue was taken again between them."""
     outcomes: list[Data] = [run["outcome"] or {} for run in runs]
@@ -196,7 +196,7 @@ def _edges(
     for (first, source, phase, why, is_run), (second, target, next_phase, _, _) in pairwise(steps):
         known.setdefault(phase, len(known))
         kind: Literal["next", "retry", "back", "cycle"]
-        if any(first < seq <= second for seq in begun):
+        if any(first < seq <= second for seq in starts):
             kind = "cycle"
         elif is_run and next_phase == phase and not target.startswith("#"):
             kind = "retry"

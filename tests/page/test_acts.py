@@ -40,11 +40,11 @@ class Case(NamedTuple):
 
 CASES = {
     "approve": Case("t-1", "person", "question", LABELS.needs_approval, "Approve", "approved", WORDS, "a"),
-    "reject": Case("t-2", "person", "question", LABELS.needs_approval, "Ask for changes", "changes requested", WORDS),
+    "reject": Case("t-2", "person", "question", LABELS.needs_approval, "Request changes", "changes requested", WORDS),
     "answer": Case("t-3", "person", "input", LABELS.needs_input, "Postgres", "answered", "@ashep Postgres"),
-    "take": Case("t-4", "person", "question", LABELS.needs_approval, "Take", "taken", WORDS, "t"),
-    "release": Case("t-5", "person", "paused", LABELS.paused, "Release", "goes on", WORDS, "t"),
-    "retry": Case("t-6", "parked", "max_visits", LABELS.parked, "Start afresh", "starts afresh", WORDS),
+    "take": Case("t-4", "person", "question", LABELS.needs_approval, "Take over", "taken over", WORDS, "t"),
+    "release": Case("t-5", "person", "paused", LABELS.paused, "Hand back", "handed back", WORDS, "t"),
+    "retry": Case("t-6", "parked", "max_visits", LABELS.parked, "Retry", "started again", WORDS),
 }
 AFTER: Mapping[str, Callable[[set[str]], bool]] = {
     "approve": lambda labels: LABELS.approved in labels,
@@ -83,6 +83,14 @@ def stands(site: Site, case: Case) -> None:
     )
 
 
+def card(shown: Page, issue: str) -> Locator:
+    """Give the card of an issue; where a list stands beside it, after that was clicked there."""
+    shown.locator(".desk, .cards").wait_for()
+    if shown.locator(".desk").count():
+        shown.locator(".desk > ol button", has_text=issue).click()
+    return shown.locator(".card").filter(has_text=re.compile(rf"^{issue}\b"))
+
+
 def by_mouse(shown: Page, place: Locator, case: Case) -> None:
     if case.button != "Postgres":
         place.get_by_role("textbox").fill(WORDS)
@@ -96,9 +104,10 @@ def by_touch(shown: Page, place: Locator, case: Case) -> None:
 
 
 def by_keys(shown: Page, place: Locator, case: Case) -> None:
-    if place.get_attribute("data-step"):
+    if case.state == "person":
+        item = shown.locator(".desk > ol button", has_text=case.issue)
         for _ in range(20):
-            if place.evaluate("one => one === document.activeElement"):
+            if item.evaluate("one => one === document.activeElement"):
                 break
             shown.keyboard.press("j")
     shown.keyboard.press("x")
@@ -127,18 +136,20 @@ def test_every_act_is_written_once_as_the_person(site: Site, press: Callable[[Pa
         stands(site, case)
     context = context_of(site, press)
     shown = site.opened(context)
-    expect(shown.locator(".card")).to_have_count(5)
+    expect(shown.locator(".card" if press is by_touch else ".desk > ol > li")).to_have_count(5)
     for act, case in CASES.items():
-        place = shown.locator(".card").filter(has_text=re.compile(rf"^{case.issue}\b"))
+        place = card(shown, case.issue) if case.state == "person" else shown.locator("[data-alone]")
         if case.state == "parked":
             site.go(shown, f"/issues/{case.issue}")
-            place = shown.locator("[data-alone]")
+            expect(shown.get_by_role("button", name=case.button)).to_be_visible()
         press(shown, place, case)
         if act == "approve":
-            expect(shown.get_by_role("button", name="Take back")).to_be_visible()
+            expect(shown.get_by_role("button", name="Undo")).to_be_visible()
             assert site.tracked(case.issue)[1] == []  # it can still be taken back
             context.clock.fast_forward(5000)
-        expect(place, act).to_contain_text(f"{case.issue}: {case.said} as Pat")
+        told = place if act in ("take", "retry") else shown.get_by_role("list", name="Just answered")
+        expect(told, act).to_contain_text(f"{case.said} by you · counts when the daemon runs")
+        context.clock.fast_forward(1000)  # what has moved up takes no click before
         labels, said = site.tracked(case.issue)
         assert said == [("Pat", case.comment)], act
         assert AFTER[act](labels), act
@@ -148,16 +159,18 @@ def test_what_was_answered_in_the_terminal_meanwhile_is_told_and_the_words_stay(
     case = CASES["reject"]
     stands(site, case)
     shown = site.opened(site.browser.new_context())
-    place = shown.locator(".card").filter(has_text=case.issue)
+    place = card(shown, case.issue)
     site.portal.call(site.world.tracker.relabel, case.issue, (LABELS.approved,), (LABELS.needs_approval,))
     by_mouse(shown, place, case)
     expect(place.get_by_role("alert")).to_contain_text("asks nothing")
     expect(place.get_by_role("textbox")).to_have_value(WORDS)
     assert site.tracked(case.issue)[1] == []
     drawn(site, ("UPDATE issues SET state = 'running', code = 'running' WHERE issue = ?", (case.issue,)))
-    expect(place).to_contain_text("It waits for you no more")  # and it stays until it is dismissed
-    place.get_by_role("button", name="Dismiss").click()
-    expect(place).to_have_count(0)
+    line = shown.get_by_role("list", name="Just answered").get_by_role("listitem")
+    expect(line).to_contain_text(f"{case.issue} asks nothing any more")  # nobody knows of an answer
+    expect(line).to_contain_text(WORDS)  # and so it stays until it is dismissed
+    line.get_by_role("button", name="Dismiss").click()
+    expect(line).to_have_count(0)
     site.said = [one for one in site.said if "409" not in one]
 
 
@@ -167,13 +180,15 @@ def test_an_answer_that_no_daemon_has_seen_is_shown_after_a_reload_and_replaced_
     kim = site.world.tracker.as_actor("Kim")
     site.portal.call(kim.relabel, case.issue, (LABELS.approved,), ())
     shown = site.opened(site.browser.new_context())
-    place = shown.locator(".card").filter(has_text=case.issue)
+    place = card(shown, case.issue)
     expect(place).to_contain_text(re.compile("approved by Kim at .*, counts when the daemon runs"))
     place.get_by_role("textbox").fill(WORDS)
     place.get_by_role("button", name="Replace the approval of").click()
-    expect(place).to_contain_text("changes requested as Pat")
+    line = shown.get_by_role("list", name="Just answered")
+    expect(line).to_contain_text("changes requested by you · counts when the daemon runs")
     assert LABELS.approved not in site.tracked(case.issue)[0]
     shown.reload()
+    card(shown, case.issue)
     expect(place).to_contain_text(re.compile("changes requested by you at .*, counts when the daemon runs"))
 
 
@@ -182,18 +197,18 @@ def test_what_an_agent_asks_has_one_box_and_one_button(site: Site) -> None:
     stands(site, case)
     drawn(site, ("UPDATE issues SET body = json_set(body, '$.question.kind', 'input') WHERE issue = ?", (case.issue,)))
     shown = site.opened(site.browser.new_context())
-    place = shown.locator(".card").filter(has_text=case.issue)
+    place = card(shown, case.issue)
     expect(place.get_by_role("button", name="Approve")).to_have_count(0)
-    expect(place.get_by_role("button", name="Ask for changes")).to_have_count(0)
+    expect(place.get_by_role("button", name="Request changes")).to_have_count(0)
     place.get_by_role("textbox").fill(WORDS)
     place.get_by_role("button", name="Answer").click()
-    expect(place).to_contain_text(f"{case.issue}: answered as Pat")
+    expect(shown.get_by_role("list", name="Just answered")).to_contain_text(f"{case.issue} answered by you")
     assert site.tracked(case.issue)[1] == [("Pat", WORDS)]
 
 
 def test_a_change_disturbs_nobody_who_writes(site: Site) -> None:
     stands(site, CASES["reject"])
-    shown = site.opened(site.browser.new_context())
+    shown = site.opened(site.browser.new_context(viewport=PHONE))
     cards = shown.locator(".card")
     expect(cards).to_have_count(2)
     second = cards.nth(1)
@@ -226,12 +241,13 @@ def test_pause_resume_and_cancel_reach_the_daemon(site: Site) -> None:
         running.get_by_role("button", name="Cancel t-2").click()
         expect(running).to_contain_text("cancelled and parked")
         running.get_by_role("button", name="Pause for an hour").click()
-        expect(running).to_contain_text("paused until")
+        expect(shown.get_by_role("status").filter(has_text="Paused for an hour")).to_be_visible()
         pause = {"by": "Kim", "why": "lunch", "since": "2026-01-01T00:00:00.000000Z", "until": None, "provider": None}
         drawn(site, ("UPDATE meta SET value = ? WHERE key = 'pauses'", (json.dumps([pause | {"drain": False}]),)))
         line = shown.locator(".line", has_text="paused by Kim")
         line.get_by_role("button", name="Resume").click()
-        expect(line).to_contain_text("the pause ended")
+        expect(shown.get_by_role("status").filter(has_text="Resumed: everything goes on.")).to_be_visible()
+        assert "paused by" not in shown.locator(".sending").inner_text()
     assert [(one["do"], one["by"], one.get("target")) for one in asked] == [
         ("cancel", "Pat", "t-2"),
         ("pause", "Pat", None),

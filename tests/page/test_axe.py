@@ -14,9 +14,9 @@ THEN = "/?at=2026-01-01T23:00:00Z"
 """Everything as it was then."""
 
 PLACES = (
-    "/", "/issues", "/issues/t-1", "/issues/t-1/runs", "/issues/t-1/evidence", "/issues/t-1/landing",
+    "/", "/issues", "/issues/t-1", "/issues/t-1/runs", "/issues/t-1/history",
     "/issues/t-1/usage", "/runs",
-    "/runs/t-1/implement.1.1", "/report", "/usage", "/records/5", "/projects", THEN, "/nowhere",
+    "/runs/t-1/implement.1.1", "/report", "/usage", "/records/5", "/policies/standard", "/projects", THEN, "/nowhere",
 )  # fmt: skip
 """Every place of the page."""
 

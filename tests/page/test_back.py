@@ -25,9 +25,9 @@ def test_a_moment_is_shown_without_anything_of_now(site: Site) -> None:
         expect(shown.get_by_role("status").filter(has_text="As of")).to_contain_text("back to now")
         expect(shown.locator(".stands").first).to_contain_text("t-")
         expect(shown.get_by_role("textbox")).to_have_count(0)
-        for act in ("Approve", "Ask for changes", "Take"):
+        for act in ("Approve", "Request changes", "Take over"):
             expect(shown.get_by_role("button", name=act)).to_have_count(0)
-        expect(shown.get_by_text("The daemon is not running")).to_have_count(0)
+        expect(shown.get_by_text("Nothing new will start")).to_have_count(0)
         wide = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0
 
@@ -41,6 +41,7 @@ def test_a_moment_is_shown_without_anything_of_now(site: Site) -> None:
 def test_the_slider_is_led_by_keys_and_the_address_keeps_the_moment(site: Site) -> None:
     site.world.clock = site.world.clock.replace(hour=23)
     shown = site.opened(site.browser.new_context())
+    shown.get_by_role("button", name="History").click()
     slider = shown.get_by_role("slider")
     slider.focus()
     shown.keyboard.press("ArrowLeft")

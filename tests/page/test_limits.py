@@ -28,7 +28,7 @@ def test_scripts_stay_small() -> None:
 def test_changes_cost_no_memory_and_a_hidden_tab_asks_for_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LOOK", 0.01)
     shown = site.opened(site.browser.new_context())
-    shown.locator(".chips").wait_for()
+    shown.locator(".counts").wait_for()
     with Writer(site.world.folder / "state") as writer:
         start = 0.0
         for number in range(CHANGES + 20):

@@ -42,7 +42,7 @@ def by_mouse(shown: Page, found: Locator) -> None:
 
 def by_keys(shown: Page, found: Locator) -> None:
     shown.keyboard.press("j")
-    expect(found).to_be_focused()
+    expect(shown.locator(".desk > ol button").first).to_be_focused()
     shown.keyboard.press("a")
 
 
@@ -54,7 +54,7 @@ def test_an_approval_is_written_once_as_the_person(site: Site, approve: Callable
     if approve is by_mouse:
         found.get_by_role("textbox").fill("well done")
     approve(shown, found)
-    expect(found).to_contain_text("approved as Pat")
+    shown.get_by_text(f"{issue} approved by you · counts when the daemon runs").wait_for()
     labels, said = site.tracked(issue)
     assert Labels().approved in labels
     assert said == ([("Pat", "well done")] if approve is by_mouse else [])
@@ -64,7 +64,7 @@ def test_what_was_answered_meanwhile_keeps_the_words(site: Site) -> None:
     shown = site.opened(site.browser.new_context(viewport=PHONE, has_touch=True))
     issue, found = card(shown)
     found.get_by_role("textbox").fill("the tests are missing")
-    found.get_by_role("button", name="Ask for changes").tap()  # the tracker knows of no question any more
+    found.get_by_role("button", name="Request changes").tap()  # the tracker knows of no question any more
     expect(found).to_contain_text("there is no issue")
     expect(found.get_by_role("textbox")).to_have_value("the tests are missing")
     site.said = [one for one in site.said if "409" not in one]

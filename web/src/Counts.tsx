@@ -1,17 +1,30 @@
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
-import type { Policy, State } from './api'
-import { STATES, to } from './look'
+import type { Policy, Running, State } from './api'
+import { figure, STATES, to } from './look'
 import { Section } from './parts'
 
-export function Chips({ counts, linked = true }: { counts: Partial<Record<State, number>>; linked?: boolean }) {
+const LANDS = new Set(['finishing', 'landing', 'landing_verify'])
+const CHECKS = new Set(['verify', 'landing_verify'])
+
+/** What an issue that goes on is at: an agent works, its work is verified, it lands, or the daemon is away in its midst. */
+const doing = ({ code, at_work }: Pick<Running, 'code' | 'at_work'>, runs: boolean) =>
+  !runs ? 'interrupted' : LANDS.has(code) ? 'landing' : CHECKS.has(code) ? 'being verified' : at_work ? 'running' : 'going on'
+
+type Many = Partial<Record<State, number>>
+
+/** How many issues stand how, those that there are: one quiet line. */
+export function Counts({ counts, running, runs = true, linked = true }: { counts: Many; running?: Running[]; runs?: boolean; linked?: boolean }) {
+  const lines = (Object.keys(STATES) as State[]).flatMap(state => {
+    if (state !== 'running' || !running) return [{ state, word: STATES[state].word, many: counts[state] ?? 0 }]
+    const words = running.map(one => doing(one, runs))
+    return [...new Set(words)].map(word => ({ state, word, many: words.filter(one => one === word).length }))
+  })
   return (
-    <ul className="chips" aria-label="Issues by state">
-      {(Object.keys(STATES) as State[]).map(state => (
-        <li key={state} className={`s-${state}`}>
-          <Maybe href={linked && to.issues({ state })}>
-            <i aria-hidden>{STATES[state].sign}</i> <b>{counts[state] ?? 0}</b> {STATES[state].word}
-          </Maybe>
+    <ul className="counts" aria-label="Issues by state">
+      {lines.filter(({ many }) => many).map(({ state, word, many }) => (
+        <li key={word} className={`s-${state}`}>
+          <Maybe href={linked && to.issues({ state })}><i aria-hidden>{STATES[state].sign}</i> <b>{figure(many)}</b> {word}</Maybe>
         </li>
       ))}
     </ul>
@@ -19,16 +32,15 @@ export function Chips({ counts, linked = true }: { counts: Partial<Record<State,
 }
 
 /** A policy without its graph. */
-export function PhaseList({ policy: { policy, phases }, linked = true }: { policy: Policy; linked?: boolean }) {
-  if (!phases.some(one => one.issues)) return null
+export function PhaseList({ title, policy: { policy, phases }, linked = false }: { title: string; policy: Policy; linked?: boolean }) {
   return (
-    <Section name={`policy-${policy}`} title={`Policy ${policy}`}>
+    <Section name={`policy-${policy}`} title={title}>
       <ol className="phases">
         {phases
           .filter(one => one.issues !== null)
           .map(({ name, kind, issues }) => (
             <li key={name}>
-              <Maybe href={linked && kind !== 'end' && to.issues({ policy, phase: name })}>{name}</Maybe> <b>{issues}</b>
+              <Maybe href={linked && kind !== 'end' && to.issues({ policy, phase: name })}>{name}</Maybe> <b>{figure(issues ?? 0)}</b>
             </li>
           ))}
       </ol>

@@ -1,11 +1,11 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import { api, asks, current, type Daemon, got, told } from './api'
-import { Sending } from './Card'
+import { say, Sending } from './Answered'
 import { useConnection } from './live'
 import { count, figure, when } from './look'
-import { Coded, Loading } from './parts'
+import { Coded, Loading, useWide } from './parts'
 import { LETTERS } from './settings'
 
 const PLACES = [
@@ -51,8 +51,8 @@ export function Frame({ children }: { children: ReactNode }) {
           <span>Keys</span> <kbd>?</kbd>
         </button>
       </header>
+      {!back && <Lines />}
       <main id="main" tabIndex={-1}>
-        {!back && <Lines />}
         {now.isPending ? <Loading /> : children}
       </main>
       <Sending />
@@ -81,18 +81,18 @@ const OUTAGES: Record<string, string> = { limited: 'is limited', down: 'is down'
 const BUDGETS: Record<string, string> = { total: 'all runs', runs_per_hour: 'the last hour' }
 
 function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pause?: Pause }[] {
-  const ended = daemon.ended ? ` since ${when(daemon.ended)} (${daemon.why})` : ''
+  const ended = daemon.ended ? `stopped at ${when(daemon.ended)} (${daemon.why})` : 'is not running'
   const until = (at: string | null) => (at ? ` until ${when(at)}` : '')
   const { edit } = daemon
   return [
-    ...(daemon.running ? [] : [{ key: 'daemon', bad: true, text: `The daemon is not running${ended}: nothing starts; \`ashep work\` starts it` }]),
-    ...(daemon.behind ? [{ key: 'behind', text: 'What follows may be some seconds old: not everything is drawn yet' }] : []),
-    ...(daemon.disk === 'low' ? [{ key: 'disk', bad: true, text: 'The disk is nearly full: nothing new is taken' }] : []),
+    ...(daemon.running ? [] : [{ key: 'daemon', bad: true, text: `The daemon ${ended}. Nothing new will start until you run \`ashep work\`` }]),
     ...daemon.pauses.map(pause => ({
       key: `pause ${pause.provider}`,
       text: `${pause.provider ?? 'Everything'} is ${pause.drain ? 'drained' : 'paused'} by ${pause.by}${until(pause.until) || ' until it is resumed'}${pause.why && ` (${pause.why})`}: no run starts`,
       pause,
     })),
+    ...(daemon.disk === 'low' ? [{ key: 'disk', bad: true, text: 'The disk is nearly full: nothing new is taken' }] : []),
+    ...(daemon.behind ? [{ key: 'behind', text: 'Catching up …' }] : []),
     ...daemon.providers.map(one => ({
       key: `provider ${one.provider}`,
       bad: true,
@@ -117,30 +117,52 @@ function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pa
   ]
 }
 
+/** They stay in sight, so that an act of a person's is seen where they are; `--top` is how much of the page is under them. */
 function Lines() {
   const { data } = useQuery(asks.now())
   const lines = data ? linesOf(data.daemon) : []
+  const box = useRef<HTMLDivElement>(null)
+  const many = useWide() ? 2 : 1
+  useEffect(() => {
+    const parts = [document.querySelector<HTMLElement>('header'), box.current].filter(one => one !== null)
+    const measured = () => {
+      const high = parts.reduce((sum, one) => sum + (getComputedStyle(one).position === 'sticky' ? one.offsetHeight : 0), 0)
+      document.documentElement.style.setProperty('--top', `${high}px`)
+    }
+    const seen = new ResizeObserver(measured)
+    parts.forEach(one => seen.observe(one))
+    return () => {
+      seen.disconnect()
+      document.documentElement.style.removeProperty('--top')
+    }
+  }, [])
+  const shown = (some: typeof lines) =>
+    some.map(({ key, bad, text, pause }) => (
+      <p key={key} className={bad ? 'line bad' : 'line'}>
+        <span>
+          {bad ? '! ' : ''}
+          <Coded text={text} />
+        </span>
+        {pause && data?.daemon.running && <Resume provider={pause.provider} />}
+      </p>
+    ))
   return (
-    <div className="lines" role="region" aria-label="What is true of everything" hidden={!lines.length}>
-      {lines.map(({ key, bad, text, pause }) => (
-        <p key={key} className={bad ? 'line bad' : 'line'}>
-          <span>
-            {bad ? '! ' : ''}
-            <Coded text={text} />
-          </span>
-          {pause && data?.daemon.running && <Resume provider={pause.provider} />}
-        </p>
-      ))}
+    <div ref={box} className="lines" role="region" aria-label="What is true of everything" hidden={!lines.length}>
+      {shown(lines.slice(0, many))}
+      {lines.length > many && <details><summary>{lines.length - many} more</summary>{shown(lines.slice(many))}</details>}
     </div>
   )
 }
 
 function Resume({ provider }: { provider: string | null }) {
-  const resume = useMutation({ mutationFn: () => got(api.POST('/api/v1/resume', { body: { provider } })) })
+  const resume = useMutation({
+    mutationFn: () => got(api.POST('/api/v1/resume', { body: { provider } })),
+    onSuccess: () => say(`Resumed: ${provider ?? 'everything'} goes on.`),
+  })
   return (
     <>
-      <button onClick={() => resume.mutate()} disabled={resume.isPending}>Resume</button>
-      <span role="status">{resume.isError ? told(resume.error) : resume.data?.said}</span>
+      <button onClick={() => resume.mutate()} disabled={resume.isPending || resume.isSuccess}>Resume</button>
+      {resume.isError && <span role="status">{told(resume.error)}</span>}
     </>
   )
 }
@@ -172,7 +194,7 @@ function useKeys(ask: (dialog: Asked) => void) {
       else if (event.key === '?') ask('keys')
       else if (event.key === '/') document.querySelector<HTMLElement>('input[type=search]')?.focus()
       else if (event.key === 'j' || event.key === 'k') step(event.key === 'j' ? 1 : -1)
-      else if (event.key === 'Enter' && on.matches('[data-step]:not(a)')) on.querySelector('a')?.click()
+      else if (event.key === 'Enter' && on.matches('[data-step]:not(a, button, summary)')) on.querySelector('a')?.click()
       else if (event.key === '.') newest()
       else if (event.key === '[' || event.key === ']') tab(event.key === ']' ? 1 : -1)
       else if ('axtv'.includes(event.key)) press(event.key)
@@ -186,7 +208,10 @@ function useKeys(ask: (dialog: Asked) => void) {
 
 function step(by: number) {
   const all = [...document.querySelectorAll<HTMLElement>('[data-step]')]
-  const at = all.findIndex(one => one.contains(document.activeElement))
+  const here = document.activeElement
+  const within = all.findIndex(one => one.contains(here))
+  const beside = here === document.body || here?.closest('.answered, .desk .card')
+  const at = within < 0 && beside ? all.findIndex(one => one.ariaCurrent) : within
   come(all[Math.min(all.length - 1, Math.max(0, at + by))])
 }
 

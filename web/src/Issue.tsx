@@ -4,7 +4,7 @@ import { Link } from 'wouter'
 import { asks, type Story } from './api'
 import { Acts, Follows, Review } from './Card'
 import { count, evidence, figure, money, span, STATES, to } from './look'
-import { Choice, Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Trouble, useNarrow, useWide, When, Words } from './parts'
+import { Choice, Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Stands, Trouble, useNarrow, useWide, When, Words } from './parts'
 
 const Course = lazy(() => import('./Course').then(({ Course }) => ({ default: Course })))
 const TABS = [
@@ -28,7 +28,7 @@ export default function Issue({ issue, tab: named }: { issue: string; tab: strin
       {data && stands ? (
         <>
           <p className={`pinned s-${stands.state}`}>
-            <Mark as={stands.state} sign={STATES[stands.state].sign}><b>{STATES[stands.state].word}</b></Mark> since <When at={stands.since} />:{' '}
+            <b><Stands state={stands.state} /></b> since <When at={stands.since} />:{' '}
             <Words text={stands.reason} />
             {stands.due && <>; {stands.question ? 'its deadline is' : 'until'} <When at={stands.due} /></>}
           </p>
@@ -37,7 +37,7 @@ export default function Issue({ issue, tab: named }: { issue: string; tab: strin
               <Facts
                 of={[
                   stands.phase,
-                  stands.policy && `policy ${stands.policy}`,
+                  stands.policy && <Link href={to.policy(stands.policy)}>policy {stands.policy}</Link>,
                   `${stands.type} P${stands.priority}`,
                   stands.run && <Link href={to.run(stands.run)}>{stands.run}</Link>,
                   count(data.usage.runs, 'run'),

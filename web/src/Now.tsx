@@ -1,13 +1,13 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
+import { Answered, forget, say, useIsAnswered } from './Answered'
 import { api, asks, got, type Running as AtWork, told, type Waiting as Asking } from './api'
-import { Card, type Shown } from './Card'
-import { Chips, PhaseList } from './Counts'
-import { count, figure, short, span, to } from './look'
-import { Ago, Empty, H1, Loading, Section, Table, Trouble, useNarrow, useNow, useWide } from './parts'
+import { Card } from './Card'
+import { Counts } from './Counts'
+import { figure, short, span, to } from './look'
+import { Ago, Empty, Facts, H1, Loading, Section, Table, Trouble, useDesk, useNarrow, useNow, When } from './parts'
 
-const PolicyGraph = lazy(() => import('./PolicyGraph'))
 const Back = lazy(() => import('./Then').then(({ Back }) => ({ default: Back })))
 const Then = lazy(() => import('./Then').then(({ Then }) => ({ default: Then })))
 
@@ -15,11 +15,17 @@ const Then = lazy(() => import('./Then').then(({ Then }) => ({ default: Then }))
 export function Now() {
   const [search, set] = useNarrow()
   const [at, issue] = [search.get('at'), search.get('issue')]
+  const [open, look] = useState(false)
   const { data } = useQuery(asks.now())
+  const answered = useIsAnswered()
+  const many = data?.waiting.filter(one => !answered(one)).length
   return (
     <>
-      <H1 title={at ? 'As it stood' : data?.waiting.length ? `(${data.waiting.length}) Now` : 'Now'}>{at ? 'As it stood' : 'Now'}</H1>
-      <Suspense fallback={<div className="back" />}><Back at={at} issue={issue} choose={at => set('at', at)} /></Suspense>
+      <div className="top">
+        {!at && <button aria-expanded={open} onClick={() => look(!open)}>History</button>}
+        <H1 title={at ? 'History' : many ? `(${many}) Now` : 'Now'}>{at ? 'History' : 'Now'}</H1>
+      </div>
+      {(open || at) && <Suspense fallback={<div className="back" />}><Back at={at} issue={issue} choose={at => set('at', at)} /></Suspense>}
       {at ? <Suspense fallback={<Loading />}><Then at={at} issue={issue} /></Suspense> : <Present />}
     </>
   )
@@ -28,25 +34,17 @@ export function Now() {
 function Present() {
   const asked = useQuery(asks.now())
   const { data } = asked
-  const wide = useWide()
+  const answered = useIsAnswered()
   return (
     <>
       <Trouble of={asked} />
       {data ? (
         <>
-          <Chips counts={data.counts} />
-          <div className="two">
-            <Waiting waiting={data.waiting} running={data.running.length} />
-            <div>
-              {wide && (
-                <Suspense fallback={ <Section name="policy" title="Policy"><div className="graph" /></Section> }>
-                  <PolicyGraph policies={data.policies} />
-                </Suspense>
-              )}
-              <Running running={data.running} daemon={data.daemon.running} paused={data.daemon.pauses.some(pause => pause.provider === null)} />
-              {!wide && <Phases policies={data.policies} />}
-            </div>
-          </div>
+          <Waiting waiting={data.waiting} running={data.running.length > 0 && data.daemon.running} />
+          <Running running={data.running} daemon={data.daemon.running} paused={data.daemon.pauses.some(pause => pause.provider === null)} />
+          <Counts counts={{ ...data.counts, person: data.waiting.filter(one => !answered(one)).length }} running={data.running} runs={data.daemon.running} />
+          <Facts of={data.policies.map(one => <Link href={to.policy(one)}>Policy {one}</Link>)} />
+          {data.policies.length === 0 && <Empty>No policy can be read; `ashep policy check` says why.</Empty>}
         </>
       ) : asked.isPending && <Loading />}
     </>
@@ -55,65 +53,112 @@ function Present() {
 
 // --- what waits -------------------------------------------------------------------------------------------------
 
-/** Cards stay where they are while one has the focus, and one that was answered elsewhere stays until it is dismissed. */
-function merged(before: Shown[], waiting: Asking[], still: boolean): Shown[] {
-  const known = new Map(waiting.map(issue => [issue.issue, issue]))
-  const kept = before.map(({ issue }) => ({ issue: known.get(issue.issue) ?? issue, gone: !known.has(issue.issue) }))
-  const there = new Set(before.map(({ issue }) => issue.issue))
-  if (still) return [...kept, ...waiting.filter(one => !there.has(one.issue)).map(issue => ({ issue, gone: false }))]
-  const cards = waiting.map(issue => ({ issue, gone: false }))
-  kept.forEach((card, place) => card.gone && cards.splice(place, 0, card))
-  return cards
+type Cards = { cards: Asking[]; gone: Asking[] }
+
+/** Cards stay in their order while one has the focus. What waits no more is no card, but is told in a line. */
+function merged({ cards, gone }: Cards, waiting: Asking[], still: boolean): Cards {
+  const known = new Map(waiting.map(one => [one.issue, one]))
+  const left = [...gone, ...cards].filter(({ issue }) => !known.has(issue))
+  if (!still) return { cards: waiting, gone: left }
+  const before = new Set(cards.map(({ issue }) => issue))
+  return { cards: [...cards.flatMap(({ issue }) => known.get(issue) ?? []), ...waiting.filter(({ issue }) => !before.has(issue))], gone: left }
 }
 
-const inCards = () => document.activeElement?.closest('.cards') != null
+const inCards = () => document.activeElement?.closest('.cards, .desk') != null
 
-function useCards(waiting: Asking[]): [Shown[], (which: (card: Shown) => boolean) => void] {
-  const [cards, set] = useState<Shown[]>(() => merged([], waiting, false))
+function Waiting({ waiting, running }: { waiting: Asking[]; running: boolean }) {
+  const [{ cards, gone }, set] = useState<Cards>({ cards: waiting, gone: [] })
   useEffect(() => set(before => merged(before, waiting, inCards())), [waiting])
-  return [cards, which => set(before => before.filter(card => !which(card)))]
+  const answered = useIsAnswered()
+  const open = cards.filter(card => !answered(card))
+  const end = (issue: string) => {
+    forget(issue)
+    set(before => ({ ...before, gone: before.gone.filter(one => one.issue !== issue) }))
+  }
+  const desk = useDesk()
+  return (
+    <Section name="waiting" title={ <>Waiting for you <span className="badge">{figure(open.length)}</span></> }>
+      <Answered gone={gone} waiting={waiting} end={end} />
+      {!open.length ? (
+        <Empty>{`All clear. Questions from policies and agents will appear here.${running ? '' : ' Nothing is running.'}`}</Empty>
+      ) : desk ? <Desk cards={open} /> : <ol className="cards">{open.map(card => <Card key={card.issue} issue={card} />)}</ol>}
+    </Section>
+  )
 }
 
-function Waiting({ waiting, running }: { waiting: Asking[]; running: number }) {
-  const [cards, dismiss] = useCards(waiting)
-  const gone = cards.filter(card => card.gone).length
+/** A list, and beside it the one that is chosen: which `j` and `k` do, and Enter goes over to it. */
+function Desk({ cards }: { cards: Asking[] }) {
+  const [chosen, choose] = useState('')
+  const place = useRef(0)
+  const at = cards.findIndex(({ issue }) => issue === chosen)
+  if (at >= 0) place.current = at
+  const card = cards[Math.min(place.current, cards.length - 1)]!
+  useEffect(() => choose(card.issue), [card.issue]) // it stays, whatever comes in before it
   return (
-    <Section name="waiting" title={ <>Waits for you <span className="badge">{waiting.length}</span></> }>
-      {gone > 1 && <button onClick={() => dismiss(card => card.gone)}>Dismiss the {gone} that were answered</button>}
-      {cards.length ? (
-        <ol className="cards">
-          {cards.map(card => (
-            <Card key={card.issue.issue} {...card} dismiss={() => dismiss(({ issue }) => issue.issue === card.issue.issue)} />
-          ))}
-        </ol>
-      ) : (
-        <Empty>{`Nothing waits for you; ${count(running, 'run is', 'runs are')} under way. What a policy, an agent or delicate work asks of a person stands here.`}</Empty>
-      )}
-    </Section>
+    <div className="desk">
+      <ol>
+        {cards.map(one => (
+          <li key={one.issue}>
+            <Item issue={one} chosen={one === card} choose={() => choose(one.issue)} />
+          </li>
+        ))}
+      </ol>
+      <Card key={card.issue} issue={card} desk />
+    </div>
+  )
+}
+
+function Item({ issue: { issue, title, since, verification, changes, flags }, chosen, choose }: { issue: Asking; chosen: boolean; choose: () => void }) {
+  const { passed = 0, failed = 0 } = verification?.summary ?? {}
+  const over = () => (choose(), requestAnimationFrame(() => document.getElementById(`card-${issue}`)?.querySelector('a')?.focus()))
+  return (
+    <button id={`item-${issue}`} data-step aria-current={chosen || undefined} onFocus={choose} onClick={event => (event.detail ? choose() : over())}>
+      <span><b><i aria-hidden>?</i> {issue}</b> <Ago at={since} /></span>
+      <span>{title}</span>
+      <span className="changed">
+        {failed > 0 && <b className="del">✕ {figure(failed)}<span className="hidden"> checks failed</span></b>}
+        {passed > 0 && <b className="add">✓ {figure(passed)}<span className="hidden"> checks passed</span></b>}
+        {changes && changes.added !== null && <span><b className="add">+{figure(changes.added)}</b> <b className="del">−{figure(changes.removed ?? 0)}</b></span>}
+        {flags.map(flag => <b key={flag}>! {flag}</b>)}
+      </span>
+    </button>
   )
 }
 
 // --- what runs --------------------------------------------------------------------------------------------------
 
+const STEPS: Record<string, string> = {
+  verify: 'Verifying the work', landing_verify: 'Checking what is to land', finishing: 'Being closed', giving_back: 'Being given back',
+} // prettier-ignore
+const step = ({ code, landing, phase, reason }: AtWork) => STEPS[code] ?? (code === 'landing' ? `Landing on ${landing?.onto ?? 'its branch'}` : (phase ?? reason))
+
 function Running({ running, daemon, paused }: { running: AtWork[]; daemon: boolean; paused: boolean }) {
   return (
-    <Section name="running" title="Running">
+    <Section name="running" title={daemon || !running.length ? 'Running' : 'Interrupted'}>
+      {!daemon && running.length > 0 && <p className="quiet">Under way when the daemon stopped; it goes on with them once it runs.</p>}
       {running.length ? (
         <Table
           className="running"
-          heads={['Issue', 'Run', 'For', 'Last sign', 'Tokens', 'Cancel']}
-          rows={running.map(({ issue, title, phase, since, reason, at_work: run }) => [
-            issue,
-            <><Link data-step href={to.issue(issue)}>{issue}</Link> <span className="quiet">{title}</span></>,
-            run ? <><Link href={to.run(run.run)}>{short(run.run)}</Link> <span className="quiet">{run.agent}</span></> : <span title={reason}>{phase ?? reason}</span>,
-            run?.started_at && run.deadline ? <Limit from={run.started_at} until={run.deadline} /> : <Ago at={run?.started_at ?? since} />,
-            run?.last && <><span className="small">last sign </span><Ago at={run.last} /> ago</>,
-            run && <>{figure(run.tokens)}<span className="small"> tokens</span></>,
-            daemon && <Cancel issue={issue} />,
-          ])}
+          heads={['Issue', 'Step', ...(daemon ? ['For', 'Last sign', 'Tokens', 'Cancel'] : ['Since'])]}
+          rows={running.map(issue => {
+            const { issue: id, title, since, reason, at_work: run } = issue
+            return [
+              id,
+              <><Link data-step href={to.issue(id)}>{id}</Link> <span className="quiet">{title}</span></>,
+              run ? <><Link href={to.run(run.run)}>{short(run.run)}</Link> <span className="quiet">{run.agent}</span></> : <span title={reason}>{step(issue)}</span>,
+              ...(daemon
+                ? [
+                    run?.started_at && run.deadline ? <Limit from={run.started_at} until={run.deadline} /> : <Ago at={run?.started_at ?? since} />,
+                    run?.last && <><span className="small">last sign </span><Ago at={run.last} /> ago</>,
+                    run && <>{figure(run.tokens)}<span className="small"> tokens</span></>,
+                    <Cancel issue={id} />,
+                  ]
+                : [<When at={run?.started_at ?? since} />]),
+            ]
+          })}
         />
       ) : (
-        <Empty>{daemon ? 'No run is under way.' : 'No run is under way, for the daemon is not running; `ashep work` starts it.'}</Empty>
+        <Empty>Nothing is running.</Empty>
       )}
       {daemon && !paused && <Pause />}
     </Section>
@@ -142,22 +187,14 @@ function Cancel({ issue }: { issue: string }) {
 }
 
 function Pause() {
-  const pause = useMutation({ mutationFn: (minutes: number) => got(api.POST('/api/v1/pause', { body: { minutes } })) })
+  const pause = useMutation({
+    mutationFn: (minutes: number) => got(api.POST('/api/v1/pause', { body: { minutes } })),
+    onSuccess: () => say('Paused for an hour: no run starts. What is under way is brought to an end.'),
+  })
   return (
     <div className="acts">
       <button onClick={() => pause.mutate(60)} disabled={pause.isPending}>Pause for an hour</button>
-      <span role="status">{pause.isError ? told(pause.error) : pause.data?.said}</span>
+      {pause.isError && <span role="status">{told(pause.error)}</span>}
     </div>
   )
-}
-
-// --- a policy without its graph ---------------------------------------------------------------------------------
-
-function Phases({ policies }: { policies: string[] }) {
-  return policies.map(policy => <PhasesOf key={policy} policy={policy} />)
-}
-
-function PhasesOf({ policy }: { policy: string }) {
-  const { data } = useQuery(asks.policy(policy))
-  return data ? <PhaseList policy={data} /> : null
 }

@@ -1,10 +1,9 @@
-import { useQueries } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
-import { asks, type Policy, type State } from './api'
+import type { Policy, State } from './api'
 import Flow, { type Arrow, type Box } from './Flow'
 import { count, figure, STATES, to } from './look'
-import { Empty, Section, Table } from './parts'
+import { Section, Table } from './parts'
 
 const SIZE = { width: 146, height: 72 }
 const STEP = { x: 226, y: 96 }
@@ -80,41 +79,40 @@ function placed({ policy, phases, edges }: Policy, linked: boolean): [Box[], Arr
   return [boxes, arrows]
 }
 
-/** Policies as they are; or `then`, as they were, which lead to nothing of the present. */
-export default function PolicyGraph({ policies, then }: { policies: string[]; then?: Policy[] }) {
-  const found = useQueries({ queries: then ? [] : policies.map(asks.policy) })
+/** As much as it takes in its own size, arcs above included; a graph stands in the middle. */
+const high = ([boxes, arrows]: [Box[], Arrow[]]) =>
+  Math.max(...boxes.map(({ y }) => y)) + SIZE.height + 2 * Math.max(24, ...arrows.map(({ way, rise = 0 }) => (way === 'over' ? 0.75 * rise + 24 : 0)))
+
+/** Policies, the one with the most issues first; `linked`: as they are now, else nothing leads to the present. */
+export default function PolicyGraph({ title, policies, linked = false }: { title: string; policies: Policy[]; linked?: boolean }) {
   const [chosen, choose] = useState<string | null>(null)
-  const known = then ?? found.flatMap(({ data }) => (data ? [data] : []))
   const many = (policy: Policy) => policy.phases.reduce((sum, one) => sum + (one.issues ?? 0), 0)
-  const busiest = known.toSorted((a, b) => many(b) - many(a))[0]
-  const policy = known.find(one => one.policy === chosen) ?? busiest
-  const graph = useMemo(() => (policy ? placed(policy, !then) : null), [policy, !then])
+  const busiest = policies.toSorted((a, b) => many(b) - many(a))[0]
+  const policy = policies.find(one => one.policy === chosen) ?? busiest
+  const graph = useMemo(() => (policy ? placed(policy, linked) : null), [policy, linked])
   return (
-    <Section name="policy" title="Policy">
+    <Section name="policy" title={title}>
       {policies.length > 1 && (
-        <select aria-label="Policy" disabled={!policy} value={policy?.policy} onChange={event => choose(event.target.value)}>
-          {known.map(one => (
-            <option key={one.policy} value={one.policy}>{one.policy}: {count(many(one), 'issue')}</option>
-          ))}
+        <select aria-label="Policy" value={policy?.policy} onChange={event => choose(event.target.value)}>
+          {policies.map(one => <option key={one.policy} value={one.policy}>{one.policy} ({count(many(one), 'issue')})</option>)}
         </select>
       )}
-      {policies.length === 0 && !then && <Empty>No policy can be read; `ashep policy check` says why.</Empty>}
-      {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} height={HEIGHT} /> : <div className="graph" />}
+      {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} height={linked ? high(graph) : HEIGHT} /> : <div className="graph" />}
       {policy?.findings.map(({ code, severity, phase, message }) => (
         <p key={code + phase + message} className={severity === 'error' ? 'line bad' : 'line'}>
           {severity} {code}: {phase && <><Link href={to.issues({ policy: policy.policy, phase })}>{phase}</Link>: </>}
           {message}
         </p>
       ))}
-      {policy && <AsTable policy={policy} linked={!then} />}
+      {policy && <AsTable policy={policy} linked={linked} />}
     </Section>
   )
 }
 
 function AsTable({ policy: { policy, phases, edges }, linked }: { policy: Policy; linked: boolean }) {
   return (
-    <details>
-      <summary>{policy} as a table</summary>
+    <details open={linked}>
+      <summary>View as table</summary>
       <Table
         heads={['Phase', 'Issues', 'Leads to']}
         rows={phases.map(({ name, kind, issues }) => [

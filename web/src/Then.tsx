@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Issue } from './api'
-import { Chips, PhaseList } from './Counts'
+import { Counts, PhaseList } from './Counts'
 import { evidence, exactly, short, to, when } from './look'
 import { Choice, Empty, Facts, Findings, Section, Stands, Table, Trouble, useNow, useWide, When, Words } from './parts'
 
@@ -50,7 +50,7 @@ export function Back({ at, issue, choose }: Back) {
   return (
     <div className={at ? 'back' : 'back here'}>
       <label>
-        Look back
+        Go back to
         <input
           type="range"
           max={STEPS}
@@ -73,7 +73,7 @@ export function Then({ at, issue }: { at: string; issue: string | null }) {
   return (
     <>
       <p className="line" role="status">
-        {data ? <>As of <b title={exactly(data.at)}>{when(data.at)}</b>{data.seq > 0 && <>, <Link href={to.record(data.seq)}>#{data.seq}</Link></>}</> : 'As of then …'}
+        {data ? <>As of <b title={exactly(data.at)}>{when(data.at)}</b>{data.seq > 0 && <>, <Link href={to.record(data.seq)}>#{data.seq}</Link></>}</> : 'Loading that moment …'}
         {' · '}
         <Link href="/">back to now</Link>
       </p>
@@ -87,14 +87,13 @@ export function Then({ at, issue }: { at: string; issue: string | null }) {
       {data?.counts && (
         <>
           {issue && (data.issue ? <Stood issue={data.issue} /> : <Empty>{`${issue} was not known then.`}</Empty>)}
-          <Chips counts={data.counts} linked={false} />
           <div className="two">
-            <Section name="waiting" title={ <>Waited for you <span className="badge">{data.waiting.length}</span></> }>
-              {data.waiting.length ? <ol className="cards">{data.waiting.map(one => <li key={one.issue}><Stood issue={one} /></li>)}</ol> : <Empty>Nothing waited for you.</Empty>}
+            <Section name="waiting" title={ <>Waiting for you <span className="badge">{data.waiting.length}</span></> }>
+              {data.waiting.length ? <ol className="cards">{data.waiting.map(one => <li key={one.issue}><Stood issue={one} /></li>)}</ol> : <Empty>Nothing was waiting for you.</Empty>}
             </Section>
             <div>
-              {wide ? <Suspense fallback={<div className="graph" />}><PolicyGraph policies={[]} then={data.policies} /></Suspense> : data.policies.map(one => <PhaseList key={one.policy} policy={one} linked={false} />)}
-              <Section name="running" title="Ran">
+              {wide ? <Suspense fallback={<div className="graph" />}><PolicyGraph title="Policy" policies={data.policies} /></Suspense> : data.policies.filter(({ phases }) => phases.some(one => one.issues)).map(one => <PhaseList key={one.policy} title={`Policy ${one.policy}`} policy={one} />)}
+              <Section name="running" title="Was running">
                 {data.running.length ? (
                   <Table
                     heads={['Issue', 'Run', 'Since']}
@@ -105,10 +104,11 @@ export function Then({ at, issue }: { at: string; issue: string | null }) {
                       <When at={one.since} />,
                     ])}
                   />
-                ) : <Empty>No run was under way.</Empty>}
+                ) : <Empty>Nothing was running.</Empty>}
               </Section>
             </div>
           </div>
+          <Counts counts={data.counts} linked={false} />
         </>
       )}
     </>
@@ -120,7 +120,7 @@ const Stood = ({ issue }: { issue: Issue }) => (
   <div className={`stands s-${issue.state}`} data-step tabIndex={-1}>
     <div>
       <p><Link href={to.issue(issue.issue)}>{issue.issue}</Link> {issue.title}</p>
-      <p><Stands state={issue.state} />: <Words text={issue.question?.text ?? issue.reason} /></p>
+      <p><Stands state={issue.state} then />: <Words text={issue.question?.text ?? issue.reason} /></p>
       <Facts of={[issue.question?.phase ?? issue.phase, issue.since && <>since <When at={issue.since} /></>, issue.due && <>until <When at={issue.due} /></>, `P${issue.priority}`, issue.run]} />
       {issue.state === 'person' && <Findings found={evidence(issue)} />}
     </div>

@@ -2,11 +2,11 @@ import type { Issue, RunRecord, State } from './api'
 
 /** States as people see them: a word, a sign, and a colour (`s-…` of page.css), never a colour alone. */
 export const STATES: Record<State, { word: string; sign: string }> = {
-  person: { word: 'waits for you', sign: '?' },
+  person: { word: 'waiting for you', sign: '?' },
   running: { word: 'running', sign: '▶' },
-  time: { word: 'waits for a time', sign: '◷' },
+  time: { word: 'scheduled', sign: '◷' },
   parked: { word: 'parked', sign: '■' },
-  not_eligible: { word: 'not eligible', sign: '–' },
+  not_eligible: { word: 'not picked up', sign: '–' },
   closed: { word: 'closed', sign: '✓' },
 }
 
@@ -37,6 +37,7 @@ export const to = {
   run: (run: string) => `/runs/${run.split('/').map(encodeURIComponent).join('/')}`,
   record: (seq: number) => `/records/${seq}`,
   then: (at: string, issue: string | null) => `/?${new URLSearchParams({ at, ...(issue && { issue }) })}`,
+  policy: (policy: string) => `/policies/${encodeURIComponent(policy)}`,
   issues: (which: Record<string, string>) => `/issues?${new URLSearchParams(which)}`,
 }
 export const short = (run: string) => run.slice(run.indexOf('/') + 1)
@@ -103,7 +104,7 @@ export function evidence({ verification, flags, changes }: Issue): Finding[] {
   if (changed === false) found.push({ text: '! the work changes nothing', as: 'person' })
   if (before) found.push({ text: `! ${before} passed before any work, too: ${before === 1 ? 'it proves' : 'they prove'} nothing`, as: 'person' })
   if (waived.length) found.push({ text: `! a person let pass: ${waived.join(', ')}`, as: 'person' })
-  if (summary.passed) found.push({ text: `✓ ${summary.passed} of ${count(summary.total, 'check')} passed`, as: 'closed' })
+  if (summary.passed) found.push({ text: `✓ ${summary.passed < summary.total ? `${figure(summary.passed)} of ` : ''}${count(summary.total, 'check')} passed`, as: 'closed' })
   if (summary.skipped) found.push({ text: `– ${summary.skipped} left out`, as: 'not_eligible' })
   if (!summary.total) found.push({ text: `– ${verification.status}: there are no checks`, as: 'not_eligible' })
   return [...found, ...more]

@@ -20,6 +20,7 @@ const parts = {
   report: () => import('./Report'),
   record: () => import('./Record'),
   projects: () => import('./Projects'),
+  policy: () => import('./Policy'),
   dialogs,
 }
 const Issues = lazy(() => parts.lists().then(({ Issues }) => ({ default: Issues })))
@@ -30,6 +31,7 @@ const Report = lazy(() => parts.report().then(({ Report }) => ({ default: Report
 const Usage = lazy(() => parts.report().then(({ Usage }) => ({ default: Usage })))
 const Record = lazy(parts.record)
 const Projects = lazy(parts.projects)
+const Policy = lazy(parts.policy)
 
 /** The other pages are fetched while nobody waits, so that they are there when the server is not. */
 function ahead() {
@@ -74,6 +76,7 @@ function Page() {
             <Route path="/usage" component={Usage} />
             <Route path="/projects" component={Projects} />
             <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
+            <Route path="/policies/:policy">{({ policy }) => <Policy key={policy} policy={policy} />}</Route>
             <Route><H1 title="There is no such page" /></Route>
           </Switch>
         </Suspense>

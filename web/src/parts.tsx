@@ -1,6 +1,7 @@
+import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useSyncExternalStore } from 'react'
 import { useLocation, useSearch } from 'wouter'
-import { store, told } from './api'
+import { asks, store, told } from './api'
 import { exactly, type Finding, span, STATES, when } from './look'
 import type { State } from './api'
 
@@ -75,9 +76,11 @@ export function Mark({ as, sign, children }: { as: State; sign: string; children
   )
 }
 
-export function Stands({ state }: { state: State }) {
+/** How an issue stands now: without a daemon nothing runs. */
+export function Stands({ state, then = false }: { state: State; then?: boolean }) {
+  const { data } = useQuery(asks.now())
   const { sign, word } = STATES[state]
-  return <Mark as={state} sign={sign}>{word}</Mark>
+  return <Mark as={state} sign={sign}>{state === 'running' && !then && data?.daemon.running === false ? 'interrupted' : word}</Mark>
 }
 
 export function Findings({ found, label = 'Evidence' }: { found: Finding[]; label?: string }) {
@@ -222,11 +225,14 @@ export function useSeen(issue: string): [Seen, (seen: Seen) => void] {
   return [seen, next => keep(JSON.stringify(Object.fromEntries([...Object.entries(others).slice(-MOST), [issue, next]])))]
 }
 
-const WIDE = matchMedia('(min-width: 761px)')
 
-function onWidth(tell: () => void) {
-  WIDE.addEventListener('change', tell)
-  return () => WIDE.removeEventListener('change', tell)
+function from(width: number) {
+  const media = matchMedia(`(min-width: ${width}px)`)
+  const on = (tell: () => void) => {
+    media.addEventListener('change', tell)
+    return () => media.removeEventListener('change', tell)
+  }
+  return () => useSyncExternalStore(on, () => media.matches)
 }
-
-export const useWide = () => useSyncExternalStore(onWidth, () => WIDE.matches)
+export const useWide = from(761)
+export const useDesk = from(1101)

@@ -162,6 +162,7 @@ class QueryHandlers:
                 "verification": story["verification"], "verification_log": story["verification_log"],
                 "files": story["files"], "flags": story["flags"], "landing": story["landing"],
                 "usage": {"runs": used["runs"], "tokens": used["tokens"], "cost": used["cost"]},
+                "answered": issue_story.last_answer(seen.database, issue),
             }  # fmt: skip
 
         return await self.look_up(look, f"nothing is known of an issue {issue}")

@@ -93,7 +93,7 @@ class After(Given):
     """The `mark` of the answer before: the text is not sent again where it is the same."""
 
 
-class Step(Answer):
+class TranscriptEntry(Answer):
     """A message of a session, or a call of a tool."""
 
     role: Literal["user", "assistant", "tool"]
@@ -118,7 +118,7 @@ class Transcript(Answer):
     mark: str | None = None
     cut: bool = False
     """More was said before."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TranscriptEntry, ...] = ()
     """The same with the calls of tools; none where `text` is null."""
 
 
@@ -212,14 +212,14 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
     lengths = accumulate(len(step.text) + len(step.arguments) for step in reversed(steps))
     number = max(1, sum(length <= LONGEST for length in lengths))
     cut = number < len(steps) or len(steps) >= MOST_STEPS
-    shown = tuple(
-        Step(
+    entries = tuple(
+        TranscriptEntry(
             role=step.role, text=clean(step.text)[-TAIL:], tool=clean(step.tool), arguments=clean(step.arguments),
-            failed=step.failed, cost=step.cost, at=step.at and stamp(step.at),
+            failed=step.failed, cost=step.cost, at=step.written_at and stamp(step.written_at),
         )
         for step in steps[-number:]
     )  # fmt: skip
-    return Transcript(why=None, text=text, mark=mark, cut=cut, steps=shown)
+    return Transcript(why=None, text=text, mark=mark, cut=cut, steps=entries)
 
 
 async def opening(pictures: QueryHandlers, run: str) -> page.Opening:

@@ -57,6 +57,8 @@ class IssueStory(json_types.PicturedJson):
     flags: list[str]
     landing: row_types.LandingJson | None
     usage: json_types.UsedJson
+    answered: json_types.GivenAnswerJson | None
+    """The last answer of a person that the daemon has followed."""
 
 
 class IssueTexts(Answer):

@@ -144,22 +144,24 @@ def read_steps(file: Path) -> list[TranscriptStep]:
             event = parse_object(line)
             if event is None or event.get("isSidechain") is True:
                 continue
-            message, at = part(event, "message"), time_of(event)
+            message, written_at = part(event, "message"), time_of(event)
             role = "assistant" if event.get("type") == "assistant" else "user"
             if (role == "assistant" or is_prompt(event)) and (words := read_text(message)):
-                steps.append(TranscriptStep(role, words, at=at))
+                steps.append(TranscriptStep(role, words, written_at=written_at))
             for block in parts(message, "content"):
                 if text(block, "type") == "tool_use":
                     calls[text(block, "id")] = len(steps)
-                    steps.append(make_tool_step(text(block, "name"), block.get("input"), "", at, failed=False))
+                    steps.append(make_tool_step(text(block, "name"), block.get("input"), "", written_at, failed=False))
                 elif (
                     text(block, "type") == "tool_result"
                     and (place := calls.get(text(block, "tool_use_id"))) is not None
                 ):
-                    answer = text(block, "content") or "\n".join(text(one, "text") for one in parts(block, "content"))
+                    answer = text(block, "content") or "\n".join(
+                        text(piece, "text") for piece in parts(block, "content")
+                    )
                     failed, call = block.get("is_error") is True, steps[place]
                     steps[place] = replace(
-                        call, text=make_tool_step("", "", answer, at, failed=failed).text, failed=failed
+                        call, text=make_tool_step("", "", answer, written_at, failed=failed).text, failed=failed
                     )
     return steps
 

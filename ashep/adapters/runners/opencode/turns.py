@@ -112,13 +112,13 @@ class Message(Read):
         """What was said and done in it, in order; its cost is with the last step."""
         steps = list[TranscriptStep]()
         for part in self.parts:
-            at = _date(part.newest or self.info.time.newest)
+            written_at = _date(part.newest or self.info.time.newest)
             if part.type == "text" and part.text and not part.synthetic:
-                steps.append(TranscriptStep(self.info.role, part.text, at=at))
+                steps.append(TranscriptStep(self.info.role, part.text, written_at=written_at))
             elif part.type == "tool" and (state := part.state) is not None:
                 failed = state.status == "error"
                 answer = state.error if failed else state.output
-                steps.append(make_tool_step(part.tool, state.input, answer, at, failed=failed))
+                steps.append(make_tool_step(part.tool, state.input, answer, written_at, failed=failed))
         if steps and self.info.cost:
             steps[-1] = replace(steps[-1], cost=bound_amount(self.info.cost))
         return iter(steps)
@@ -214,8 +214,8 @@ def _latest(messages: Iterable[Message]) -> datetime | None:
     return _date(max((message.info.time.newest for message in messages), default=0))
 
 
-def _date(at: float) -> datetime | None:
-    return datetime.fromtimestamp(at / 1000, UTC) if 0 < at < FARTHEST else None
+def _date(milliseconds: float) -> datetime | None:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if 0 < milliseconds < FARTHEST else None
 
 
 def is_being_written(messages: Sequence[Message], message_id: str, ours: frozenset[str]) -> bool:
