@@ -241,7 +241,7 @@ def test_the_command_prints_text_markdown_or_json(night: Night, capsys: pytest.C
     assert read_commands.report(project, since="2000-01-01", as_json=True) == 0
     sections = json.loads(capsys.readouterr().out)["sections"]
     assert {key for lines in sections.values() for line in lines for key in line} == {
-        "text", "issue", "at", "seqs", "provider", "runs", "tokens", "cost",
+        "text", "issue", "at", "seqs", "summary", "provider", "runs", "tokens", "cost",
     }  # fmt: skip
     assert read_commands.report(project, since="2000-01-01") == 0
     text = capsys.readouterr().out

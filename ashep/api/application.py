@@ -21,6 +21,7 @@ from ashep.actions.verify import NoChecks, NoSuchIssue
 from ashep.api.connection_limits import AT_ONCE, ConnectionLimiter, OriginCheck
 from ashep.api.handlers.actions import NoDaemon, NotAnApprover, StaleAnswer
 from ashep.api.handlers.allowed_repositories import NoBranch, NotAllowed, Unclear
+from ashep.api.handlers.drawing import NotReady
 from ashep.api.handlers.events import Stream, TooManyStreams
 from ashep.api.handlers.queries import InvalidQuery, NotFound
 from ashep.api.handlers.tickets import Busy, Ending, KeyTaken
@@ -70,13 +71,20 @@ class HttpProblem(Exception):
         self.status, self.detail, self.errors = status, detail, errors
 
 
-def problem(status: int, detail: str, errors: tuple[str, ...] = (), headers: dict[str, str] | None = None) -> Response:
+def problem(
+    status: int,
+    detail: str,
+    errors: tuple[str, ...] = (),
+    headers: dict[str, str] | None = None,
+    progress: float | None = None,
+) -> Response:
     """Give a problem as an answer."""
     told = ProblemAnswer(
         title=HTTPStatus(status).phrase,
         status=status,
         detail=clean(detail)[:_SHOWN],
         errors=tuple(clean(error)[:_SHOWN] for error in errors[:_MISTAKES]),
+        progress=progress,
     )
     return Response(told.model_dump_json(), status, headers, PROBLEM)
 
@@ -156,6 +164,8 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
         return Response(told, operation.status, headers, "application/json")
     except HttpProblem as refused:
         return problem(refused.status, refused.detail, refused.errors)
+    except NotReady as error:
+        return problem(503, str(error), (), {"Retry-After": "1"}, error.progress)
     except AshepError as error:
         status = next(status for status, kinds in _STATUSES if isinstance(error, kinds))
         return problem(status, str(error), tuple(map(str, getattr(error, "errors", ()))))

@@ -313,6 +313,7 @@ async def _serve(
             await server.serve([listener])
             group.cancel_scope.cancel()
     finally:
+        pictures.drawer.end()
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await tracker.aclose()
             await sessions.save()

@@ -311,11 +311,7 @@ def has_commit(project: Path) -> bool:
     refs are in git's binary table only its objects are looked at.
     """
     with suppress(OSError, ValueError, StopIteration):  # one of them is not there, or is not what it should be
-        top = project.resolve()
-        there = next(folder / ".git" for folder in (top, *top.parents) if (folder / ".git").exists())
-        folder = there if there.is_dir() else _read_pointer(there, "gitdir: ")
-        common = _read_pointer(folder / "commondir") if (folder / "commondir").exists() else folder
-        head = (folder / "HEAD").read_text().strip()
+        common, head = _read_head(project)
         ref = head.removeprefix("ref: ")
         if ref == head:
             return _COMMIT.fullmatch(head) is not None
@@ -326,6 +322,23 @@ def has_commit(project: Path) -> bool:
             return _COMMIT.fullmatch((common / ref).read_text().strip()) is not None
         return any(line.endswith(f" {ref}") for line in (common / "packed-refs").read_text().splitlines())
     return False
+
+
+def find_checked_out_branch(project: Path) -> str | None:
+    """Give the branch that the user's work tree has checked out, as `has_commit` reads it; None: none, or unknown."""
+    with suppress(OSError, ValueError, StopIteration):
+        ref, mark, branch = _read_head(project)[1].partition("refs/heads/")
+        return branch if ref == "ref: " and mark and branch != ".invalid" else None
+    return None
+
+
+def _read_head(project: Path) -> tuple[Path, str]:
+    """Give the folder in which git keeps refs, and what HEAD says; raises where a file is not what it should be."""
+    top = project.resolve()
+    there = next(folder / ".git" for folder in (top, *top.parents) if (folder / ".git").exists())
+    folder = there if there.is_dir() else _read_pointer(there, "gitdir: ")
+    common = _read_pointer(folder / "commondir") if (folder / "commondir").exists() else folder
+    return common, (folder / "HEAD").read_text().strip()
 
 
 def _read_pointer(file: Path, before: str = "") -> Path:

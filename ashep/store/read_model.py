@@ -43,10 +43,16 @@ class ReadModel:
 
 
 @contextmanager
-def open_read_model(state: Path, say: Callable[[str], None], patience: float = LAG) -> Generator[ReadModel]:
+def open_read_model(
+    state: Path,
+    say: Callable[[str], None],
+    patience: float = LAG,
+    progress: Callable[[int, int], None] = lambda _reached, _end: None,
+) -> Generator[ReadModel]:
     """Open the picture of the journal, caught up with; `say` is told where it is drawn, and that takes long.
 
-    `patience`: seconds to wait for a running daemon's. Raises `AshepError`, `DiskFailed`, `JournalDamaged`.
+    `patience`: seconds to wait for a running daemon's; `progress`: as of `ashep.store.projection`. Raises `AshepError`,
+    `DiskFailed`, `JournalDamaged`, and what `progress` does of these.
     """
     daemon = holder(state)
     if daemon is not None:
@@ -66,7 +72,7 @@ def open_read_model(state: Path, say: Callable[[str], None], patience: float = L
 
         where = state if os.access(state, os.W_OK) else None  # the system's folder for somebody who may only read
         with tempfile.TemporaryDirectory(prefix="redraw-", dir=where, ignore_cleanup_errors=True) as scratch:
-            drawn = _draw(state, Path(scratch), say)
+            drawn = _draw(state, Path(scratch), say, progress)
             yield from _opened(state if _put_in_place(drawn, state) else drawn, None, False)
 
 
@@ -98,7 +104,7 @@ def _drawn_soon(state: Path, patience: float) -> bool:
 # --- drawing ------------------------------------------------------------------------------------------------------
 
 
-def _draw(state: Path, scratch: Path, say: Callable[[str], None]) -> Path:
+def _draw(state: Path, scratch: Path, say: Callable[[str], None], progress: Callable[[int, int], None]) -> Path:
     """Draw a picture of the journal in a folder of its own; give that folder."""
     import threading
 
@@ -115,7 +121,7 @@ def _draw(state: Path, scratch: Path, say: Callable[[str], None]) -> Path:
             if (state / NAME).exists():
                 with closing(open_read_only(state)) as before, closing(sqlite3.connect(folder / NAME)) as after:
                     before.backup(after)
-        Store.open(folder, JournalView(state / "journal")).close()
+        Store.open(folder, JournalView(state / "journal"), progress=progress).close()
     except OSError as error:
         raise DiskFailed(f"the picture of the journal cannot be drawn in {scratch}: {error}") from error
     except AshepError:

@@ -440,6 +440,7 @@ class LineJson(TypedDict):
     issue: str | None
     at: str | None
     seqs: Annotated[list[int], doc("The records that it rests on.")]
+    summary: Annotated[str | None, doc("What the agent that worked on the issue last says it did, in a sentence.")]
 
 
 class CostLineJson(LineJson):

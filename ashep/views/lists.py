@@ -39,7 +39,8 @@ def issues(
     after: str | None = None,
     limit: int = 100,
 ) -> json_types.IssuesJson:
-    """Give issues, those whose standing changed last first; `text` stands in an id or a title, whatever its case.
+    """Give issues, those whose standing changed last first; each word of `text` is in an id or a title, whatever
+    its case.
 
     `after` is what the page before gave as `next`. Raises `ValueError` where it is nothing of the kind.
     """
@@ -50,9 +51,9 @@ def issues(
         if wanted is not None:
             where.append(f"{column} = ?")
             values.append(wanted)
-    if text:
+    for word in text.split():
         where.append("(issue LIKE ? ESCAPE '!' OR title LIKE ? ESCAPE '!')")
-        values += [f"%{''.join(f'!{one}' if one in '!%_' else one for one in text)}%"] * 2
+        values += [_pattern(word)] * 2
     kept = f" WHERE {' AND '.join(where)}" if where else ""
     total = int(database.execute(f"SELECT count(*) FROM issues{kept}", values).fetchone()[0])
     if after is not None:
@@ -67,36 +68,48 @@ def issues(
     return {"seq": seq(database), "total": total, "next": last, "items": [status.entry(row) for row in rows[:limit]]}
 
 
+def _pattern(word: str) -> str:
+    return f"%{''.join(f'!{one}' if one in '!%_' else one for one in word)}%"
+
+
 def runs(
     database: Database | None,
     *,
     issue: str | None = None,
     state: str | None = None,
     agent: str | None = None,
+    text: str = "",
     before: int | None = None,
     limit: int = 100,
 ) -> json_types.RunsJson:
-    """Give runs, the newest first, each as runs.jsonl has it; `before`: the `next` of the page before.
+    """Give runs, the newest first, each as runs.jsonl has it; each word of `text` is in its id; `before`: the `next`
+    of the page before.
 
     `states` and `agents`: how many runs there would be of each, were it asked for in place of what is.
     """
     if database is None:
         return {"seq": 0, "total": 0, "states": {}, "agents": {}, "next": None, "items": []}
     counts: dict[str, Counter[str]] = {"states": Counter(), "agents": Counter()}
-    of = " WHERE issue = ?" if issue is not None else ""
+    clauses = ["issue = ?"] if issue is not None else []
     values: list[Any] = [issue] if issue is not None else []
-    for row in database.execute(f"SELECT state, agent, count(*) AS n FROM runs{of} GROUP BY state, agent", values):
+    for word in text.split():
+        clauses.append("run LIKE ? ESCAPE '!'")
+        values.append(_pattern(word))
+    narrowed = f" WHERE {' AND '.join(clauses)}" if clauses else ""
+    for row in database.execute(
+        f"SELECT state, agent, count(*) AS n FROM runs{narrowed} GROUP BY state, agent", values
+    ):
         counts["states"][row["state"]] += row["n"] if agent in (None, row["agent"]) else 0
         counts["agents"][row["agent"]] += row["n"] if state in (None, row["state"]) else 0
     total = counts["states"].total() if state is None else counts["states"][state]
-    known = {"issue": issue, "state": state, "agent": agent}
-    where = [f"{column} = ?" for column, wanted in known.items() if wanted is not None]
-    values = [wanted for wanted in known.values() if wanted is not None]
+    known = {"state": state, "agent": agent}
+    clauses += [f"{column} = ?" for column, wanted in known.items() if wanted is not None]
+    values += [wanted for wanted in known.values() if wanted is not None]
     if before is not None:
-        where.append("trace < ?")
+        clauses.append("trace < ?")
         values.append(before)
-    kept = f" WHERE {' AND '.join(where)}" if where else ""
-    query = f"SELECT trace, body FROM runs{kept} ORDER BY trace DESC LIMIT ?"
+    narrowed = f" WHERE {' AND '.join(clauses)}" if clauses else ""
+    query = f"SELECT trace, body FROM runs{narrowed} ORDER BY trace DESC LIMIT ?"
     rows = database.execute(query, [*values, limit + 1]).fetchall()
     last = rows[limit - 1]["trace"] if len(rows) > limit else None
     items = [json.loads(row["body"]) for row in rows[:limit]]

@@ -7,6 +7,7 @@ line's numbers are those of the facts that say what it says: `ashep why` and the
 from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
 
 import json
+import re
 import sqlite3
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -37,11 +38,19 @@ SECTIONS = {
 }
 """The parts in their order, and how they are headed."""
 
+_OF_ISSUES = ("closed", "waiting", "parked", "going_on")
+"""The parts that tell of issues, a line each."""
+
 EVENING = 18
 """The hour of the evening before, where no daemon began within a day."""
 
 _SHOWN = 6
 """Numbers that a line of text shows; JSON has them all."""
+
+_LONGEST, _RUNS = 240, 50
+"""Characters of an agent's sentence, and the runs, the last ones, that it is looked for in."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
 
 _ASKED = ("PersonAsked", "InputWanted", "IssueAdopted")
 _WORK = ("WorkVerified", "WorkLanded")
@@ -96,6 +105,8 @@ def report(database: Database | None, since: str, now: datetime, journal: str = 
         "findings": [*_findings(rows)],
         "notices": [*_notices(rows)],
     }
+    for line in (line for name in _OF_ISSUES for line in told["sections"][name]):
+        line["summary"] = _summary(database, line["issue"])
     # what ashep closed, by the proof that there was of it; what somebody else closed is none of these
     named = {line["issue"] for line in closed}
     ours = (body for row, body in issues if row["issue"] in named and row["code"] == "shepherd")
@@ -105,7 +116,18 @@ def report(database: Database | None, since: str, now: datetime, journal: str = 
 
 
 def _line(text: str, *seqs: int, issue: str | None = None, at: str | None = None) -> json_types.LineJson:
-    return {"text": " ".join(text.split()), "issue": issue, "at": at, "seqs": sorted({*seqs})}
+    return {"text": " ".join(text.split()), "issue": issue, "at": at, "seqs": sorted({*seqs}), "summary": None}
+
+
+def _summary(database: Database, issue: str | None) -> str | None:
+    """Give the first sentence of what the last agent that worked on an issue, and judged nobody, says it did."""
+    query = "SELECT body FROM runs WHERE issue = ? ORDER BY trace DESC LIMIT ?"
+    runs: Iterator[Data] = (json.loads(row["body"]) for row in database.execute(query, [issue, _RUNS]))
+    summary = next((run["outcome"]["summary"] for run in runs if run["access"] == "write" and run["outcome"]), None)
+    if summary is None:
+        return None
+    sentence = _SENTENCE_END.split(" ".join(summary.split()), maxsplit=1)[0]
+    return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
 
 
 Issues = list[tuple[sqlite3.Row, "row_types.IssueBodyJson"]]

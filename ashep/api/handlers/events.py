@@ -17,6 +17,7 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
 from ashep.adapters.system.control_socket import ask
+from ashep.api.handlers.drawing import NotReady
 from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.schemas.page import Changed
 from ashep.errors import AshepError
@@ -126,7 +127,8 @@ class Live:
         async with self._looks:
             seq, at = self._known
             if anyio.current_time() - at >= LOOK:
-                seq = await self.pictures.current()
+                with suppress(NotReady):  # the next look may find it
+                    seq = await self.pictures.current()
                 self._known = seq, anyio.current_time()
             return seq
 

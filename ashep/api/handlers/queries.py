@@ -15,6 +15,7 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
+from ashep.api.handlers.drawing import PictureDrawer
 from ashep.api.schemas import page
 from ashep.config import ConfigErrors
 from ashep.core.text import clean
@@ -33,6 +34,7 @@ from ashep.views import (
     lists,
     policies,
     policy_graph,
+    project,
     report,
     runs,
     status,
@@ -73,6 +75,8 @@ class QueryHandlers:
     recalled: policies.PastPolicyGraphs = field(default_factory=policies.PastPolicyGraphs)
     folds: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     """Who goes back to a moment: one at a time."""
+    drawer: PictureDrawer = field(init=False)
+    _project: project.ProjectReader = field(init=False)
     _policies: policies.PolicyGraphs = field(init=False)
     _policy_names: policies.PolicyNames = field(init=False)
     _reads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
@@ -83,6 +87,7 @@ class QueryHandlers:
 
     def __post_init__(self) -> None:
         self._policies, self._policy_names = policies.PolicyGraphs(self.folder), policies.PolicyNames(self.folder)
+        self._project, self.drawer = project.ProjectReader(self.folder), PictureDrawer(self.state, self.say)
 
     @property
     def state(self) -> Path:
@@ -90,13 +95,15 @@ class QueryHandlers:
         return self.folder / "state"
 
     async def read(self, look: Callable[[ReadModel], _T]) -> _T:
-        """Look at the picture as it is in one moment. Raises what `ashep.store.read_model.open_read_model` does."""
+        """Look at the picture as it is in one moment.
+
+        Raises `NotReady`, and what `ashep.store.read_model.open_read_model` does.
+        """
         return await to_thread.run_sync(self._read, look, limiter=self._reads)
 
     def _read(self, look: Callable[[ReadModel], _T]) -> _T:
         if holder(self.state) is None and is_behind(self.state):
-            with self._draws, open_read_model(self.state, self.say, 0.0):  # drawn once, whoever else waits for it
-                pass
+            self.drawer.draw()
         with open_read_model(self.state, self.say, 0.0) as seen:
             if seen.database is not None:
                 seen.database.execute("BEGIN")
@@ -120,6 +127,7 @@ class QueryHandlers:
         names = list[str]()
         with suppress(ConfigErrors):  # the page says what is wrong with an edit where it shows the daemon
             names += await to_thread.run_sync(self._policy_names.all)
+        about = await to_thread.run_sync(self._project.read)
 
         def look(seen: ReadModel) -> page.Now:
             process: ProcessJson = {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)}
@@ -129,7 +137,10 @@ class QueryHandlers:
                 "servers": None, **now["daemon"],
             }  # fmt: skip
             seq = lists.seq(seen.database)
-            return {**now, "seq": seq, "daemon": daemon, "at": times.stamp(self.now()), "policies": names}
+            present: page.Now = {
+                **now, "seq": seq, "daemon": daemon, "at": times.stamp(self.now()), "policies": names, "project": about,
+            }  # fmt: skip
+            return present
 
         return await self.read(look)
 
@@ -176,7 +187,8 @@ class QueryHandlers:
 
     async def runs(self, which: page.WhichRuns) -> json_types.RunsJson:
         """A page of runs."""
-        return await self.read(lambda seen: lists.runs(seen.database, **which.model_dump()))
+        query = which.model_dump()
+        return await self.read(lambda seen: lists.runs(seen.database, text=query.pop("q"), **query))
 
     async def run(self, run: str) -> page.Run:
         """Everything that is known of a run. Raises `NotFound`."""

@@ -9,6 +9,7 @@ from ashep.store import row_types
 from ashep.views import json_types
 from ashep.views.json_types import State
 from ashep.views.lists import MOST
+from ashep.views.project import ProjectJson
 from ashep.views.usage import KINDS
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -27,6 +28,7 @@ class Now(_Moment, json_types.DashboardJson):
     """What a person looks at first."""
 
     policies: list[str]
+    project: ProjectJson
 
 
 class WhichIssues(Given):
@@ -36,7 +38,7 @@ class WhichIssues(Given):
     phase: Name | None = None
     policy: Name | None = None
     q: Annotated[str, Field(max_length=200)] = ""
-    """What stands in an id or a title."""
+    """Words that stand in an id or a title."""
     after: Annotated[str, Field(max_length=300)] | None = None
     """The `next` of the page before."""
     limit: Limit = 100
@@ -89,6 +91,8 @@ class WhichRuns(Given):
     issue: TicketId | None = None
     state: Name | None = None
     agent: Name | None = None
+    q: Annotated[str, Field(max_length=200)] = ""
+    """Words that stand in its id."""
     before: Seq | None = None
     """The `next` of the page before."""
     limit: Limit = 100

@@ -268,3 +268,5 @@ class ProblemAnswer(Answer):
     detail: str
     errors: tuple[str, ...] = ()
     """Every mistake, where there are several."""
+    progress: float | None = None
+    """How far the journal is read, from 0 to 1, where the answer must wait for that."""
