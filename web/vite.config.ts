@@ -4,6 +4,7 @@ import { defineConfig } from 'vite'
 // The page's policy forbids inline scripts, so nothing is inlined, and no polyfill of preloading is made.
 export default defineConfig({
   plugins: [react()],
+  resolve: { alias: { 'use-sync-external-store/shim/index.js': 'react' } }, // React has it since 18
   build: {
     outDir: '../ashep/page/static',
     emptyOutDir: true,
@@ -17,7 +18,10 @@ export default defineConfig({
       output: {
         codeSplitting: {
           includeDependenciesRecursively: false,
-          groups: [{ name: 'work', test: /src.(Issue|Course|Run|Record|Report|Budgets)\.tsx/ }],
+          groups: [
+            { name: 'work', test: /src.(Issue|Course|Run|Record|Report|Budgets)\.tsx/ },
+            { name: 'first', test: /node_modules.(react|react-dom|scheduler|regexparam|wouter|openapi-fetch|use-sync-external-store|@tanstack.query-core|@tanstack.react-query(?!.*Infinite))\/|preload-helper|src.(api|look|parts|settings|tab|live|Frame|Now|Card|Counts|Answered)\.tsx?$/ },
+          ],
         },
       },
     },

@@ -47,7 +47,7 @@ def test_a_network_that_is_cut_comes_back(site: Site, shown: Page) -> None:
     expect(shown.locator("main")).to_contain_text("t-5")
     expect(shown.locator("main")).not_to_contain_text("t-8")
     shown.get_by_role("searchbox").fill("t-8")
-    expect(shown.locator("main")).to_contain_text("the server does not answer")
+    expect(shown.locator("main")).to_contain_text("The server does not answer")
     site.go(shown, "/")
     expect(field(shown)).to_have_value(WORDS)
     shown.context.set_offline(False)

@@ -69,7 +69,7 @@ def test_axe_finds_nothing_at_any_place_and_nothing_is_beside_the_screen(site: S
         assert shown.evaluate(BESIDE) <= 0, path
     shown.get_by_role("button", name="Keys and settings").click()
     found["keys"] = shown.evaluate(FINDINGS)
-    shown.get_by_role("button", name="End the session").click()
+    shown.get_by_role("button", name="Sign out").click()
     shown.get_by_role("heading", name="This link has expired, or you are signed out").wait_for()
     found["outside"] = shown.evaluate(FINDINGS)
     assert {path: findings for path, findings in found.items() if findings} == {}

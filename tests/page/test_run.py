@@ -93,8 +93,8 @@ def test_usage_is_drawn_told_and_saved(worked: Site) -> None:
     expect(shown.get_by_role("img", name="Bars by day and provider")).to_be_visible()
     budgets = shown.locator(".budgets li")
     expect(budgets).to_have_count(len(LIMITS))
-    expect(budgets.filter(has_text="Tokens of a day")).to_contain_text("900 of 1,000 ! nearly used up")
-    expect(budgets.filter(has_text="all runs")).to_contain_text("■ used up · keeps t-2")
+    expect(budgets.filter(has_text="Tokens today")).to_contain_text("900 of 1,000 ! nearly used up")
+    expect(budgets.filter(has_text="in total")).to_contain_text("■ used up · holds up t-2")
     with shown.expect_download() as saved:
         shown.get_by_role("button", name="Save as CSV").click()
     assert saved.value.suggested_filename == "usage-by-provider.csv"

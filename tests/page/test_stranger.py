@@ -83,7 +83,8 @@ def test_three_questions_are_answered_by_looking(month: World, browser: Browser,
 
         shown.get_by_role("navigation").get_by_role("link", name="Report").click()
         for line in night["cost"]:
-            expect(shown.get_by_role("region", name="Cost")).to_contain_text(line["text"])
+            expect(shown.get_by_role("region", name="Cost")).to_contain_text(f"{line['provider']}: {line['runs']} run")
+            expect(shown.get_by_role("region", name="Cost")).to_contain_text(f"${line['cost']:,.2f}")
         answers(shown, "what did the night cost")
 
         shown.get_by_role("list", name="Issues by state").get_by_role("link", name="parked").click()

@@ -10,13 +10,14 @@ const COLOURS = ['running', 'person', 'closed', 'parked', 'time']
 const DAY = 86_400_000
 const MOST = 400
 const HEIGHT = 220
+const UNKNOWN = 'unknown'
 const iso = (at: number) => new Date(at).toISOString().slice(0, 10)
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
 
 /** What was used: by day, and in it by name; names that used least are one. */
 function stacked(rows: Row[], of: 'cost' | 'tokens') {
   const sums = new Map<string, number>()
-  for (const row of rows) sums.set(row.name ?? 'not known', (sums.get(row.name ?? 'not known') ?? 0) + row[of])
+  for (const row of rows) sums.set(row.name ?? UNKNOWN, (sums.get(row.name ?? UNKNOWN) ?? 0) + row[of])
   const order = [...sums].sort((a, b) => b[1] - a[1]).map(([name]) => name)
   const names = order.length > COLOURS.length + 1 ? [...order.slice(0, COLOURS.length), 'others'] : order
   const last = Date.parse(rows.at(-1)!.day)
@@ -26,7 +27,7 @@ function stacked(rows: Row[], of: 'cost' | 'tokens') {
   const parts = names.map(() => days.map(() => 0))
   for (const row of rows) {
     const place = at.get(row.day)
-    const name = names.indexOf(row.name ?? 'not known')
+    const name = names.indexOf(row.name ?? UNKNOWN)
     if (place !== undefined) parts[name < 0 ? names.length - 1 : name]![place]! += row[of]
   }
   return { names, days, parts }
@@ -76,7 +77,7 @@ export default function Bars({ rows }: { rows: Row[] }) {
         scales: { x: { time: false, range: [-0.6, Math.max(days.length, 7) - 0.4] }, y: { range: (_, __, most) => [0, most * 1.05 || 1] } },
         axes: [
           { ...axis, grid: { show: false }, space: 70, incrs: [1, 2, 7, 14, 28, 56, 112], values: (_, at) => at.map(one => (days[one] ? day.format(new Date(days[one])) : '')) },
-          { ...axis, size: 70, values: (_, at) => at.map(one => (of === 'cost' ? String(one) : figure(one))) },
+          { ...axis, size: 70, values: (_, at) => at.map(one => `${of === 'cost' ? '$' : ''}${figure(one)}`) },
         ],
         series: [{}, ...names.map((_, name) => { const colour = resolved(at, COLOURS[name] ?? 'not_eligible'); return { fill: colour, stroke: colour, width: 0, paths: bars, points: { show: false } } }).reverse()],
         hooks: { setCursor: [({ cursor: { idx } }) => look(idx ?? null)] },
@@ -98,7 +99,7 @@ export default function Bars({ rows }: { rows: Row[] }) {
         {of === 'cost' ? 'Cost' : 'Tokens'} by day (UTC) and provider. <time dateTime={days[place]}>{day.format(new Date(days[place]!))}</time>:
         <ul>
           {names.map((name, at) => (
-            <li key={name} className={`s-${COLOURS[at] ?? 'not_eligible'}`}><i aria-hidden /> {name} {say(parts[at]![place]!)}</li>
+            <li key={name} className={`s-${COLOURS[at] ?? 'not_eligible'}`}><i aria-hidden /> {name} {say(parts[at]![place]!) || '–'}</li>
           ))}
         </ul>
       </figcaption>

@@ -15,7 +15,7 @@ class Bound extends Component<{ children: ReactNode }, { broken: boolean }> {
   state = { broken: false }
   static getDerivedStateFromError = () => ({ broken: true })
   render() {
-    return this.state.broken ? <p className="quiet">The chart cannot be drawn; the table has its figures.</p> : this.props.children
+    return this.state.broken ? <p className="quiet">The chart cannot be drawn. The table has the same figures.</p> : this.props.children
   }
 }
 
@@ -34,9 +34,9 @@ export function Days({ since }: { since: string }) {
 // --- budgets ----------------------------------------------------------------------------------------------------
 
 const OF: Record<Limit['scope'], string> = {
-  run: 'each run', issue: 'each issue in a cycle', day: 'a day', provider: 'a day of', total: 'all runs', runs_per_hour: 'an hour',
+  run: 'per run', issue: 'per issue and cycle', day: 'today', provider: 'today,', total: 'in total', runs_per_hour: 'in the last hour',
 }
-const said = (of: Limit, value: number) => (of.unit === 'cost' ? money(value) : figure(value))
+const said = (of: Limit, value: number) => (of.unit === 'cost' ? money(value) || '$0' : figure(value))
 
 export function Budgets() {
   const asked = useQuery({ queryKey: ['budgets'], queryFn: () => got(api.GET('/api/v1/budgets')) })
@@ -45,7 +45,7 @@ export function Budgets() {
     <Section name="budgets" title="Budgets">
       <Trouble of={asked} />
       {asked.isPending && <Loading />}
-      {data && !data.limits.length && <p className="empty"><Coded text="There is no limit. `budgets` in config.yaml sets some; `ashep work` brings them into force." /></p>}
+      {data && !data.limits.length && <p className="empty"><Coded text="There are no limits. Set some under `budgets` in config.yaml; `ashep work` applies them." /></p>}
       <ul className="budgets">
         {data?.limits.map(limit => <Bar key={[limit.scope, limit.name, limit.unit].join()} of={limit} />)}
         <Quotas />
@@ -73,24 +73,24 @@ function Quotas() {
 function Bar({ of }: { of: Limit }) {
   const { scope, name, unit, used, limit, warn_at: warns, until, reached, holds, held } = of
   const warned = used !== null && used >= warns && !reached
-  const named = `${unit === 'cost' ? 'Cost' : unit === 'runs' ? 'Runs' : 'Tokens'} of ${OF[scope]}${scope === 'provider' ? ` ${name.split(' on ')[0]}` : ''}`
+  const named = `${unit === 'cost' ? 'Cost' : unit === 'runs' ? 'Runs' : 'Tokens'} ${OF[scope]}${scope === 'provider' ? ` ${name.split(' on ')[0]}` : ''}`
   const [as, word] = reached ? ['parked', '■ used up'] : warned ? ['person', '! nearly used up'] : ['time', '']
   return (
     <li className={`s-${as}`}>
       <span>{named}</span>
       {used === null ? (
-        <span className="quiet">at most {said(of, limit)}, its own for each</span>
+        <span className="quiet">at most {said(of, limit)} each</span>
       ) : (
         <span className="meter">
           <meter aria-label={named} min={0} max={limit} value={Math.min(used, limit)} />
-          <i style={{ left: `${Math.min(100, (100 * warns) / limit)}%` }} title={`you are told at ${said(of, warns)}`} />
+          <i style={{ left: `${Math.min(100, (100 * warns) / limit)}%` }} title={`You are warned at ${said(of, warns)}`} />
         </span>
       )}
       <span>
         {used !== null && <>{said(of, used)} of {said(of, limit)}</>} {word && <b>{word}</b>}{' '}
         <span className="quiet">{until && <>until <When at={until} /></>}</span>
         {held > 0 && (
-          <> · keeps {holds.slice(0, 8).map((issue, at) => <span key={issue}>{at > 0 && ', '}<Link href={to.issue(issue)}>{issue}</Link></span>)}{held > 8 && ` and ${held - 8} more`}</>
+          <> · holds up {holds.slice(0, 8).map((issue, at) => <span key={issue}>{at > 0 && ', '}<Link href={to.issue(issue)}>{issue}</Link></span>)}{held > 8 && ` and ${held - 8} more`}</>
         )}
       </span>
     </li>

@@ -1,22 +1,14 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useSyncExternalStore } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import { api, asks, current, type Daemon, got, told } from './api'
 import { say, Sending } from './Answered'
-import { useConnection } from './live'
-import { count, figure, when } from './look'
+import { holdsStream, useConnection } from './live'
+import { count, figure, money, PLACES, when } from './look'
 import { Coded, Loading, useWide } from './parts'
-import { LETTERS } from './settings'
+import { dialog, LETTERS } from './settings'
+import { announce } from './tab'
 
-const PLACES = [
-  ['/', 'Now', 'n'],
-  ['/issues', 'Issues', 'i'],
-  ['/runs', 'Runs', 'r'],
-  ['/report', 'Report', 'p'],
-  ['/usage', 'Usage', 'u'],
-] as const
-
-type Asked = 'keys' | 'find'
 export const dialogs = () => import('./Dialogs')
 const Help = lazy(() => dialogs().then(({ Help }) => ({ default: Help })))
 const LATER = 2000
@@ -28,47 +20,55 @@ const within = (place: string, href: string) => (href === '/' ? place === '/' : 
 
 export function Frame({ children }: { children: ReactNode }) {
   const [place] = useLocation()
-  const [dialog, open] = useState<Asked | null>(null)
+  const opened = useSyncExternalStore(dialog.on, dialog.get)
   const now = useQuery(asks.now())
-  useKeys(open)
+  const { project, waiting } = now.data ?? {}
+  useKeys()
+  useEffect(() => now.data && announce(now.data, holdsStream()), [now.data])
   const back = new URLSearchParams(useSearch()).has('at') && place === '/'
   return (
     <>
-      <a className="skip" href="#main">To the content</a>
+      <a className="skip" href="#main">Skip to content</a>
       <header>
-        <strong>Agent Shepherd</strong>
+        <div className="project">
+          <strong title={project?.name}>{project?.name ?? 'Agent Shepherd'}</strong>
+          {project?.base && <span className="quiet" title={`Work is merged into ${project.base}`}>→ {project.base}</span>}
+        </div>
         <nav aria-label="Pages">
           {PLACES.map(([href, name]) => (
-            <Link key={href} href={href} aria-current={within(place, href) ? 'page' : undefined}>{name}</Link>
+            <Link key={href} href={href} aria-current={within(place, href) ? 'page' : undefined}>
+              {name}
+              {href === '/' && waiting && waiting.length > 0 && <> <span className="badge">{figure(waiting.length)}<span className="unseen"> waiting for you</span></span></>}
+            </Link>
           ))}
         </nav>
         <Suspense fallback={null}><Others /></Suspense>
-        <Live />
-        <button className="plain find" aria-label="Go to an issue" onClick={() => open('find')}>
-          <span>Go to</span> <kbd>Ctrl K</kbd>
+        <Live known={!now.isPending} />
+        <button className="plain find" aria-label="Search" onClick={() => dialog.set('find')}>
+          <span>Search</span> <kbd>Ctrl K</kbd>
         </button>
-        <button className="plain keys" aria-label="Keys and settings" onClick={() => open('keys')}>
-          <span>Keys</span> <kbd>?</kbd>
+        <button className="plain keys" aria-label="Keys and settings" onClick={() => dialog.set('keys')}>
+          <span>Settings</span> <kbd>?</kbd>
         </button>
       </header>
       {!back && <Lines />}
       <main id="main" tabIndex={-1}>
-        {now.isPending ? <Loading /> : children}
+        {now.isPending ? <Loading error={now.failureReason} /> : children}
       </main>
       <Sending />
       <Suspense fallback={null}>
-        {dialog === 'keys' && <Help close={() => open(null)} />}
-        {dialog === 'find' && <Palette close={() => open(null)} />}
+        {opened === 'keys' && <Help close={() => dialog.set(null)} />}
+        {opened === 'find' && <Palette close={() => dialog.set(null)} />}
       </Suspense>
     </>
   )
 }
 
-function Live() {
+function Live({ known }: { known: boolean }) {
   const { live, at } = useConnection()
   return (
     <span className={live ? 'live' : 'live away'}>
-      as {current()?.person} · <span role="status">{live ? 'live' : `as of ${when(at)}, not connected`}</span>
+      as {current()?.person} · <span role="status">{live ? (known ? 'live' : 'loading') : `as of ${when(at)}, not connected`}</span>
     </span>
   )
 }
@@ -77,7 +77,7 @@ function Live() {
 
 type Pause = Daemon['pauses'][number]
 
-const OUTAGES: Record<string, string> = { limited: 'is limited', down: 'is down', unauthorized: 'refuses our credentials' }
+const OUTAGES: Record<string, string> = { limited: 'is over its limit', down: 'is down', unauthorized: 'refuses our credentials' }
 const BUDGETS: Record<string, string> = { total: 'all runs', runs_per_hour: 'the last hour' }
 
 function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pause?: Pause }[] {
@@ -88,15 +88,15 @@ function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pa
     ...(daemon.running ? [] : [{ key: 'daemon', bad: true, text: `The daemon ${ended}. Nothing new will start until you run \`ashep work\`` }]),
     ...daemon.pauses.map(pause => ({
       key: `pause ${pause.provider}`,
-      text: `${pause.provider ?? 'Everything'} is ${pause.drain ? 'drained' : 'paused'} by ${pause.by}${until(pause.until) || ' until it is resumed'}${pause.why && ` (${pause.why})`}: no run starts`,
+      text: `${pause.provider ?? 'Everything'} is ${pause.drain ? 'being drained' : 'paused'} by ${pause.by}${until(pause.until) || ' until somebody resumes it'}${pause.why && ` (${pause.why})`}. No new run starts`,
       pause,
     })),
-    ...(daemon.disk === 'low' ? [{ key: 'disk', bad: true, text: 'The disk is nearly full: nothing new is taken' }] : []),
+    ...(daemon.disk === 'low' ? [{ key: 'disk', bad: true, text: 'The disk is nearly full. Nothing new will start' }] : []),
     ...(daemon.behind ? [{ key: 'behind', text: 'Catching up …' }] : []),
     ...daemon.providers.map(one => ({
       key: `provider ${one.provider}`,
       bad: true,
-      text: `${one.provider || 'The provider'} ${OUTAGES[one.state] ?? one.state}${until(one.until)}; ${count(one.waiting, 'issue waits', 'issues wait')} (${one.why})`,
+      text: `${one.provider || 'The provider'} ${OUTAGES[one.state] ?? one.state}${until(one.until)}: ${one.why}. ${count(one.waiting, 'issue is', 'issues are')} waiting for it`,
     })),
     ...daemon.quotas.filter(quota => quota.status !== 'allowed' && (!quota.resets || new Date(quota.resets) > new Date())).map(quota => ({
       key: `quota ${quota.runner} ${quota.provider} ${quota.login}`,
@@ -106,14 +106,14 @@ function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pa
     ...daemon.budgets.map(one => ({
       key: `budget ${one.scope} ${one.name}`,
       bad: one.reached,
-      text: `Budget ${one.reached ? 'used up' : 'nearly used up'}: ${figure(one.used)} of ${figure(one.limit)} ${one.unit} of ${BUDGETS[one.scope] ?? one.name}${until(one.until)}`,
+      text: `Budget of ${BUDGETS[one.scope] ?? one.name} ${one.reached ? 'used up' : 'nearly used up'}: ${one.unit === 'cost' ? `${money(one.used)} of ${money(one.limit)}` : `${figure(one.used)} of ${figure(one.limit)} ${one.unit}`}${until(one.until)}`,
     })),
-    ...(edit ? [{ key: 'edit', bad: true, text: `An edit of ${when(edit.since)} is not in force, what was before it is: ${edit.problems[0] ?? ''}` }] : []),
+    ...(edit ? [{ key: 'edit', bad: true, text: `The edit of ${when(edit.since)} has an error, so the settings before it are still in force: ${edit.problems[0] ?? ''}` }] : []),
     ...daemon.runners
       .filter(one => one.state !== 'up')
       .map(one => ({ key: `runner ${one.runner}`, bad: true, text: `${one.runner} is ${one.state}: ${one.detail}` })),
-    ...daemon.notices.map(one => ({ key: `notice ${one.target}`, text: `${one.target} is not told: ${one.error}` })),
-    ...(daemon.findings ? [{ key: 'findings', bad: true, text: `The last audit found ${count(daemon.findings, 'thing')}: \`ashep audit\`` }] : []),
+    ...daemon.notices.map(one => ({ key: `notice ${one.target}`, text: `Notifications do not reach ${one.target}: ${one.error}` })),
+    ...(daemon.findings ? [{ key: 'findings', bad: true, text: `The last audit found ${count(daemon.findings, 'problem')}: see \`ashep audit\`` }] : []),
   ]
 }
 
@@ -147,7 +147,7 @@ function Lines() {
       </p>
     ))
   return (
-    <div ref={box} className="lines" role="region" aria-label="What is true of everything" hidden={!lines.length}>
+    <div ref={box} className="lines" role="region" aria-label="Notices" hidden={!lines.length}>
       {shown(lines.slice(0, many))}
       {lines.length > many && <details><summary>{lines.length - many} more</summary>{shown(lines.slice(many))}</details>}
     </div>
@@ -172,7 +172,7 @@ function Resume({ provider }: { provider: string | null }) {
 const FIELDS = 'input, textarea, select, [contenteditable]'
 
 /** Keys press what is on the page, so that a key does what the mouse does. */
-function useKeys(ask: (dialog: Asked) => void) {
+function useKeys() {
   const [, go] = useLocation()
   useEffect(() => {
     let led = 0
@@ -180,7 +180,7 @@ function useKeys(ask: (dialog: Asked) => void) {
       const on = event.target as HTMLElement
       if ((event.ctrlKey || event.metaKey) && event.key === 'k' && !event.altKey && !event.shiftKey) {
         event.preventDefault()
-        if (!document.querySelector('dialog[open]')) ask('find')
+        if (!document.querySelector('dialog[open]')) dialog.set('find')
       }
       if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
       if (on.matches(FIELDS)) {
@@ -191,7 +191,7 @@ function useKeys(ask: (dialog: Asked) => void) {
       const place = Date.now() - led < 1500 ? PLACES.find(([, , key]) => key === event.key) : undefined
       led = event.key === 'g' ? Date.now() : 0
       if (place) go(place[0])
-      else if (event.key === '?') ask('keys')
+      else if (event.key === '?') dialog.set('keys')
       else if (event.key === '/') document.querySelector<HTMLElement>('input[type=search]')?.focus()
       else if (event.key === 'j' || event.key === 'k') step(event.key === 'j' ? 1 : -1)
       else if (event.key === 'Enter' && on.matches('[data-step]:not(a, button, summary)')) on.querySelector('a')?.click()

@@ -4,7 +4,7 @@ import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react'
 import { Link } from 'wouter'
 import { api, got, type Issue, type State } from './api'
 import { count, STATES, to } from './look'
-import { Ago, Choice, Empty, H1, Loading, Stands, Trouble, useNarrow } from './parts'
+import { Ago, Choice, Empty, H1, Loading, NoMatch, Stands, Trouble, useNarrow } from './parts'
 
 const ROW = 48
 export const PAGE = 100
@@ -86,7 +86,7 @@ export function Issues() {
           name =>
             filter.has(name) && (
               <button key={name} type="button" onClick={() => narrow(name, '')}>
-                {name} {filter.get(name)} <span aria-label="take this filter off">✕</span>
+                {name} {filter.get(name)} <span aria-label="clear this filter">✕</span>
               </button>
             ),
         )}
@@ -114,13 +114,12 @@ export function Issues() {
           ]}
         />
       ) : (
-        !asked.error && (
-          <Empty>
-            {filter.size
-              ? 'No issue is like that; take a filter off.'
-              : 'No issue is known. `bd create` makes one, and the daemon sees it once it is ready; `ashep work` starts the daemon.'}
-          </Empty>
-        )
+        !asked.error &&
+        (filter.size ? (
+          <NoMatch of="issues" />
+        ) : (
+          <Empty>There are no issues yet. Create one with `bd create`; once it is ready, `ashep work` picks it up.</Empty>
+        ))
       )}
     </>
   )

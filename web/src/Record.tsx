@@ -32,8 +32,8 @@ export default function Record({ seq }: { seq: string }) {
         </>
       ) : asked.isPending && <Loading />}
       <nav className="acts" aria-label="Records">
-        {number > 1 && <Link href={to.record(number - 1)}>Before: #{number - 1}</Link>}
-        <Link href={to.record(number + 1)}>Behind: #{number + 1}</Link>
+        {number > 1 && <Link href={to.record(number - 1)}>Previous: #{number - 1}</Link>}
+        <Link href={to.record(number + 1)}>Next: #{number + 1}</Link>
       </nav>
     </>
   )

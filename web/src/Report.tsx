@@ -1,24 +1,25 @@
 import { useQuery } from '@tanstack/react-query'
 import { type SyntheticEvent, useState } from 'react'
 import { Link } from 'wouter'
-import { api, got, type Line, type State } from './api'
+import { api, asks, got, type Line, type State } from './api'
+import type { components } from './api-types'
 import { Budgets, Csv, Days } from './Budgets'
 import { count, figure, money, to } from './look'
 import { Choice, Empty, Findings, H1, Loading, Section, Table, Trouble, useNarrow, When } from './parts'
 
 const SECTIONS: Record<string, string> = {
   closed: 'Closed',
-  waiting: 'Waits for you',
+  waiting: 'Waiting for you',
   parked: 'Parked',
-  going_on: 'Still running, or waiting for a time',
+  going_on: 'Running or scheduled',
   cost: 'Cost',
-  limits: 'Limits and budgets met',
+  limits: 'Limits and budgets reached',
   servers: 'Servers and daemons',
-  findings: 'Findings of the audit',
-  notices: 'Messages that did not reach you',
+  findings: 'Audit findings',
+  notices: 'Notifications that did not reach you',
 }
 const SINCE = [
-  ['', 'the last start, or yesterday 18:00'],
+  ['', 'the last start, or yesterday, 18:00'],
   ['12h', '12 hours ago'],
   ['24h', '24 hours ago'],
   ['7d', '7 days ago'],
@@ -42,7 +43,7 @@ function Since({ since, first, choose }: { since: string; first: string; choose:
         of={[...SINCE.map(([value, word]) => [value, value ? word : first] as const), ...(known ? [] : [[since, since] as const])]}
       />
       <label>
-        or a time, a span, a date
+        or a time, a span or a date
         <input value={own} maxLength={40} placeholder="18:00" onChange={event => write(event.target.value)} />
       </label>
       <button disabled={!own.trim()}>Show</button>
@@ -72,7 +73,7 @@ export function Report() {
             From <When at={data.since} /> to <When at={data.until} />
           </p>
           {Object.entries(data.sections).map(([name, lines]) => lines.length > 0 && <Lines key={name} name={name} lines={lines} closes={data.closes} since={since} />)}
-          {Object.values(data.sections).every(lines => !lines.length) && <Empty>Nothing happened. A daemon that works makes it longer: `ashep work`.</Empty>}
+          {Object.values(data.sections).every(lines => !lines.length) && <Empty>Nothing happened in this period.</Empty>}
         </>
       ) : asked.isPending && <Loading />}
     </>
@@ -81,7 +82,7 @@ export function Report() {
 
 const PROOFS: [string, State, string][] = [
   ['verified', 'closed', '✓ verified'],
-  ['waived', 'person', '! with checks that a person let pass'],
+  ['waived', 'person', '! with checks waived by a person'],
   ['unverified', 'not_eligible', '– unverified'],
 ]
 
@@ -95,13 +96,26 @@ function Lines({ name, lines, closes, since }: Lines) {
       <ul className="report">
         {lines.map((line, place) => (
           <li key={place} data-step tabIndex={-1}>
-            <When at={line.at} />
-            {name === 'cost' ? <Link href={`/usage?${new URLSearchParams(since && { since })}`}>{line.text}</Link> : <Said line={line} />}
+            {line.at && <When at={line.at} alone />}
+            {isCost(line) ? <Used line={line} since={since} /> : <Said line={line} />}
             <Records line={line} />
           </li>
         ))}
       </ul>
     </Section>
+  )
+}
+
+type Used = components['schemas']['CostLine']
+const isCost = (line: Line): line is Used => 'tokens' in line
+
+/** What a provider's runs used, in the page's own figures. */
+function Used({ line: { provider, runs, tokens, cost }, since }: { line: Used; since: string }) {
+  return (
+    <span>
+      <Link href={`/usage?${new URLSearchParams(since && { since })}`}>{provider ?? 'unknown'}</Link>
+      : {[count(runs, 'run'), count(tokens, 'token'), money(cost)].filter(Boolean).join(', ')}
+    </span>
   )
 }
 
@@ -115,14 +129,19 @@ function Records({ line: { seqs, at, issue } }: { line: Line }) {
     <span className="seqs">
       {seqs.slice(0, shown).map(seq => <Link key={seq} href={to.record(seq)}>#{seq}</Link>)}
       {more > 0 && (shown === FEW ? <button className="plain" onClick={() => show(MANY)}>and {figure(more)} more</button> : `and ${figure(more)} more`)}
-      {at && <Link href={to.then(at, issue)} title="How it stood then" aria-label="how it stood then">then</Link>}
+      {at && <Link href={to.then(at, issue)} title="How everything stood then" aria-label="how everything stood then">history</Link>}
     </span>
   )
 }
 
-/** The line with its issue, where it is named, as the link. */
-function Said({ line: { text, issue } }: { line: Line }) {
-  if (!issue) return <span>{text}</span>
+const SINCE_WHEN = / \((?:asked|since) [^()]*\)$/ // by the server's clock; the line has its own time
+
+/** The line with its issue, where it is named, as the link; and what its agent says was done. */
+function Said({ line: { text: whole, issue, summary } }: { line: Line }) {
+  const { data } = useQuery(asks.now())
+  if (!issue) return <span>{whole}</span>
+  const text = whole.replace(SINCE_WHEN, '')
+  const due = text !== whole && data?.waiting.find(one => one.issue === issue)?.due
   const at = text.indexOf(issue)
   const [before, after] = at < 0 ? [`${text} `, ''] : [text.slice(0, at), text.slice(at + issue.length)]
   return (
@@ -130,6 +149,8 @@ function Said({ line: { text, issue } }: { line: Line }) {
       {before}
       <Link href={to.issue(issue)}>{issue}</Link>
       {after}
+      {due && <>, until <When at={due} /></>}
+      {summary && <q className="summary" title="What the agent says it did">{summary}</q>}
     </span>
   )
 }
@@ -164,17 +185,17 @@ export function Usage() {
         <>
         <Table
           className="usage"
-          heads={[by, 'Share', 'Runs', 'Tokens', 'Cost']}
+          heads={[`${by[0]!.toUpperCase()}${by.slice(1)}`, 'Share', 'Runs', 'Tokens', 'Cost']}
           numbers={3}
           rows={data.rows.map(({ name, runs, tokens, cost }) => [
             name ?? '',
-            by === 'issue' && name ? <Link data-step href={to.issue(name)}>{name}</Link> : (name ?? 'not known'),
-            <meter aria-label={`share of ${name}`} min={0} max={most || 1} value={cost} />,
+            by === 'issue' && name ? <Link data-step href={to.issue(name)}>{name}</Link> : (name ?? 'unknown'),
+            <meter aria-label={`share of ${name ?? 'unknown'}`} min={0} max={most || 1} value={cost} />,
             figure(runs),
             figure(tokens),
             money(cost),
           ])}
-          foot={[`${count(data.rows.length, 'row')}, in all`, '', figure(data.total.runs), figure(data.total.tokens), money(data.total.cost)]}
+          foot={[`Total of ${count(data.rows.length, 'row')}`, '', figure(data.total.runs), figure(data.total.tokens), money(data.total.cost)]}
         />
         <Csv
           name={`usage-by-${by}`}
@@ -182,7 +203,7 @@ export function Usage() {
         />
         </>
       ) : (
-        (data && <Empty>{since ? 'No run used anything since then.' : 'No run used anything yet.'}</Empty>) || (asked.isPending && <Loading />)
+        (data && <Empty>{since ? 'No run has used anything since then.' : 'No run has used anything yet.'}</Empty>) || (asked.isPending && <Loading />)
       )}
       <Budgets />
     </>

@@ -4,7 +4,7 @@ import { Link, useSearch } from 'wouter'
 import { api, got, type RunRecord } from './api'
 import { ALL, PAGE, Rows } from './Lists'
 import { count, figure, money, RUNS, short, to, took } from './look'
-import { Choice, Empty, H1, Loading, Mark, Trouble, useNarrow, useNow, useWide, When } from './parts'
+import { Choice, Empty, H1, Loading, Mark, NoMatch, Trouble, useNarrow, useNow, useWide, When } from './parts'
 
 const Timeline = lazy(() => import('./Timeline'))
 
@@ -35,7 +35,7 @@ export function Runs() {
         <Choice label="Agent" value={agent} choose={one => narrow('agent', one)} of={[ALL, ...names.map(one => [one, `${one} (${figure(agents[one] ?? 0)})`] as const)]} />
         {issue && (
           <button type="button" onClick={() => narrow('issue', '')}>
-            issue {issue} <span aria-label="take this filter off">✕</span>
+            issue {issue} <span aria-label="clear this filter">✕</span>
           </button>
         )}
         <span role="status">{total !== undefined && count(total, 'run')}</span>
@@ -53,7 +53,7 @@ export function Runs() {
           <Rows<RunRecord>
             name="Runs, the newest first"
             className="runs"
-            heads={['State', 'Run', 'Agent', 'Planned', 'Took', 'Cost', 'What came of it']}
+            heads={['State', 'Run', 'Agent', 'Queued', 'Duration', 'Cost', 'Result']}
             items={items}
             total={total}
             more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
@@ -64,18 +64,23 @@ export function Runs() {
                 <Link href={to.issue(one.issue)}>{one.issue}</Link> / <Link data-step href={to.run(one.run)}>{short(one.run)}</Link>
               </>,
               one.agent,
-              <When at={one.planned_at} />,
+              <When at={one.planned_at} alone />,
               took(one, now),
-              one.cost > 0 && money(one.cost),
-              <span className="quiet">{[one.outcome?.verdict, one.outcome?.summary ?? one.error ?? one.why].filter(Boolean).join(': ')}</span>,
+              money(one.cost),
+              <Result of={one} />,
             ]}
           />
         ) : (
-          !asked.error && <Empty>{filter.size ? 'No run is like that; take a filter off.' : 'There is no run yet; `ashep work` starts the first.'}</Empty>
+          !asked.error && (filter.size ? <NoMatch of="runs" /> : <Empty>There are no runs yet. `ashep work` starts the first.</Empty>)
         )}
       </div>
     </>
   )
+}
+
+function Result({ of: { outcome, error, why } }: { of: RunRecord }) {
+  const text = [outcome?.verdict, outcome?.summary ?? error ?? why].filter(Boolean).join(': ')
+  return <span className="quiet" title={text}>{text}</span>
 }
 
 /** How many runs there are of each state; it is the legend of the canvas, too. */
@@ -94,7 +99,7 @@ function States({ states, state }: { states: Record<string, number>; state: stri
           (one in states || one === state) && (
             <li key={one} className={`s-${as}`}>
               <Link href={link(one)} replace aria-current={one === state ? 'true' : undefined}>
-                <i aria-hidden>{sign}</i> <b>{figure(states[one] ?? 0)}</b> {word} {one === state && <span aria-label="take this filter off">✕</span>}
+                <i aria-hidden>{sign}</i> <b>{figure(states[one] ?? 0)}</b> {word} {one === state && <span aria-label="clear this filter">✕</span>}
               </Link>
             </li>
           ),

@@ -111,13 +111,13 @@ export default function Timeline({ state, agent, issue }: Which) {
     <section className="timeline" aria-label="Runs in time">
       <Trouble of={query} />
       <div className="filter">
-        <Choice label="A row for each" value={by} choose={order} of={[['slot', 'slot'], ['issue', 'issue']]} />
+        <Choice label="One row per" value={by} choose={order} of={[['slot', 'slot'], ['issue', 'issue']]} />
         <button type="button" onClick={() => made.current?.day()}>Last day</button>
         <button type="button" onClick={() => made.current?.all()}>All</button>
         <button type="button" aria-label="Look closer" onClick={() => made.current?.zoom(1 / 1.5)}>+</button>
         <button type="button" aria-label="Look from further away" onClick={() => made.current?.zoom(1.5)}>–</button>
         <label className="inline">
-          <input type="checkbox" checked={fold} onChange={event => folded(event.target.checked)} /> idle time folded
+          <input type="checkbox" checked={fold} onChange={event => folded(event.target.checked)} /> fold idle time
         </label>
       </div>
       <canvas ref={brush} className="brush" aria-hidden />
@@ -140,14 +140,14 @@ export default function Timeline({ state, agent, issue }: Which) {
         {data && shown >= 0 && data.run[shown] ? (
           <Link href={to.run(data.run[shown])}>{told(data, shown, later)}</Link>
         ) : (
-          drawn && `${figure(drawn.runs.length)} of ${figure(drawn.data.run.length)} runs; the wheel zooms, dragging moves; arrows go from run to run`
+          drawn && `${figure(drawn.runs.length)} of ${figure(drawn.data.run.length)} runs. Scroll to zoom, drag to move; arrow keys go from run to run`
         )}
       </p>
       <p className="quiet facts legend">
-        <span><i className="part held" /> waits</span>
-        <span className="s-time"><i className="part starting" /> starts</span>
-        <span className="s-closed"><i className="part" /> works, in the colour of how it ended</span>
-        <span className="s-closed"><i className="part verified" /> is verified</span>
+        <span><i className="part held" /> waiting</span>
+        <span className="s-time"><i className="part starting" /> starting</span>
+        <span className="s-closed"><i className="part" /> working, coloured by its result</span>
+        <span className="s-closed"><i className="part verified" /> being verified</span>
         <span className="s-person"><i className="part now" /> now</span>
       </p>
       <span ref={palette} className="palette" hidden>

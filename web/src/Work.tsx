@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { api, got, queries, type RunRecord } from './api'
 import type { components } from './api-types'
-import { type Signs, useSigns } from './live'
+import { type Signs, useSigns } from './signs'
 import { count, figure, money, span } from './look'
 import { Coded, Facts, type Head as Heading, Loading, Mark, Section, Trouble, useDraft, useSeen, When } from './parts'
 

@@ -1,5 +1,5 @@
 import { QueryClient } from '@tanstack/react-query'
-import createClient from 'openapi-fetch'
+import type { Client } from 'openapi-fetch'
 import type { components, paths } from './api-types'
 
 type Schemas = components['schemas']
@@ -14,6 +14,7 @@ export type Course = Schemas['Course']
 export type RunRecord = Schemas['RunRecord']
 export type Run = Schemas['Run']
 export type Policy = Schemas['Policy']
+export type Now = Schemas['Now']
 export type Then = Schemas['Then']
 export type Daemon = Schemas['Daemon']
 export type Act = Schemas['Act']
@@ -27,6 +28,8 @@ export class Refused extends Error {
   constructor(
     public readonly status: number,
     detail: string,
+    /** How far the journal is read, where the answer waits for that. */
+    public readonly progress: number | null = null,
   ) {
     super(detail)
   }
@@ -168,18 +171,26 @@ export async function send(request: Request | string, init?: RequestInit): Promi
   }
 }
 
-export const api = createClient<paths>({ baseUrl: location.origin, fetch: send })
-api.use({
-  onRequest({ request }) {
-    request.headers.set('Accept', 'application/json')
-    const session = current()
-    if (session) request.headers.set('Authorization', `Bearer ${session.token}`)
-    return request
-  },
-  onResponse({ request, response }) {
-    if (response.status === 401) refused(request.headers.get('Authorization'))
-  },
-})
+type Question = { params?: { path?: Record<string, string>; query?: Record<string, unknown> }; body?: unknown }
+
+async function ask(method: string, path: string, { params: { path: parts = {}, query = {} } = {}, body }: Question = {}) {
+  const place = path.replace(/{(\w+)}/g, (_, name: string) => encodeURIComponent(parts[name] ?? ''))
+  const search = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => (value === undefined || value === null ? [] : [[name, String(value)]])))
+  const headers = new Headers({ Accept: 'application/json' })
+  if (body !== undefined) headers.set('Content-Type', 'application/json')
+  const session = current()
+  if (session) headers.set('Authorization', `Bearer ${session.token}`)
+  const response = await send(`${place}${search.size ? `?${search}` : ''}`, { method, headers, body: body === undefined ? null : JSON.stringify(body) })
+  if (response.status === 401) refused(headers.get('Authorization'))
+  const told: unknown = await response.json().catch(() => undefined)
+  return response.ok ? { data: told, response } : { error: told, response }
+}
+
+/** As openapi-fetch has it, whose types it has; of its two kilobytes this is what the page needs. */
+export const api = {
+  GET: (path: string, question?: Question) => ask('GET', path, question),
+  POST: (path: string, question?: Question) => ask('POST', path, question),
+} as unknown as Pick<Client<paths>, 'GET' | 'POST'>
 
 /** The server knows this token no more; unless there is another by now, nobody is here. */
 export function refused(authorization: string | null) {
@@ -189,8 +200,8 @@ export function refused(authorization: string | null) {
 export async function got<T>(asked: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
   const { data, error, response } = await asked
   if (data !== undefined) return data
-  const { detail } = (error ?? {}) as { detail?: string }
-  throw new Refused(response.status, detail || response.statusText || `the server answered ${response.status}`)
+  const { detail, progress } = (error ?? {}) as { detail?: string; progress?: number | null }
+  throw new Refused(response.status, detail || response.statusText || `the server answered ${response.status}`, progress)
 }
 
 export function told(error: unknown): string {
@@ -198,11 +209,15 @@ export function told(error: unknown): string {
   return error instanceof TypeError ? 'the server does not answer' : String(error)
 }
 
+/** The server has yet to read the journal, which ends by itself. */
+export const isReading = (error: unknown): error is Refused => error instanceof Refused && error.progress !== null
+
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 60_000,
-      retry: (tries, error) => tries < 2 && !(error instanceof Refused && error.status < 500),
+      retry: (tries, error) => isReading(error) || (tries < 2 && !(error instanceof Refused && error.status < 500)),
+      retryDelay: (tries, error) => (isReading(error) ? 1000 : Math.min(1000 * 2 ** tries, 30_000)),
       networkMode: 'always',
     },
     mutations: { networkMode: 'always' },
@@ -218,10 +233,10 @@ declare global {
 let begun = false
 
 /** The answer that public/early.js asked for, the first time; where there is none, it is asked for as any other. */
-async function early(): Promise<Schemas['Now'] | undefined> {
+async function early(): Promise<Now | undefined> {
   const answer = begun ? undefined : await window.early?.catch(() => undefined)
   begun = true
-  return answer?.ok ? ((await answer.json()) as Schemas['Now']) : undefined
+  return answer?.ok ? ((await answer.json()) as Now) : undefined
 }
 
 export const asks = {
@@ -245,7 +260,12 @@ export const asks = {
   }),
   found: (q: string) => ({
     queryKey: ['found', q],
-    queryFn: () => got(api.GET('/api/v1/issues', { params: { query: { q, limit: 12 } } })),
+    queryFn: () => got(api.GET('/api/v1/issues', { params: { query: { q, limit: 8 } } })),
+  }),
+  foundRuns: (q: string) => ({
+    queryKey: ['found runs', q],
+    queryFn: () => got(api.GET('/api/v1/runs', { params: { query: { q, limit: 6 } } })),
+    enabled: q !== '',
   }),
   records: (issue: string, after: number) => got(api.GET('/api/v1/records', { params: { query: { issue, after, limit: 500 } } })),
   policy: (policy: string) => ({

@@ -1,6 +1,7 @@
-import { useEffect, useState, useSyncExternalStore } from 'react'
+import { useSyncExternalStore } from 'react'
 import { current, doubt, onSession, queries, refused, send, store } from './api'
 import type { components } from './api-types'
+import { notifies } from './tab'
 
 type Changed = components['schemas']['Changed']
 export type Connection = { live: boolean; at: number }
@@ -11,6 +12,7 @@ const connection = store<Connection>({ live: true, at: Date.now() })
 export const useConnection = () => useSyncExternalStore(connection.on, connection.get)
 let [seq, at] = [0, Date.now()]
 let streaming: AbortController | null = null
+let holds = false
 const tabs = new BroadcastChannel('ashep-live')
 tabs.onmessage = ({ data }: MessageEvent<Changed | Connection>) => ('seq' in data ? changed(data) : say(data))
 
@@ -55,12 +57,13 @@ function changed({ seq: found, issues }: Changed) {
   if (first) setTimeout(() => seq === found && void ask(false), 2 * FIRST_WAIT) // what was asked before this came
 }
 
-/** One stream for all tabs of a browser: whoever holds the lock reads it and tells the others. A hidden tab holds none. */
+/** One stream for all tabs of a browser: whoever holds the lock reads it and tells the others. A hidden tab holds none,
+    unless a person is to be notified. */
 function follow() {
   streaming?.abort()
   streaming = null
-  if (document.hidden) doubt() // nobody watches whether the server goes
-  if (document.hidden || !current()) return
+  if (document.hidden && !notifies()) doubt() // nobody watches whether the server goes
+  if ((document.hidden && !notifies()) || !current()) return
   const { signal } = (streaming = new AbortController())
   const held = navigator.locks?.request('ashep-events', { signal }, () => stream(signal)) ?? stream(signal)
   held.catch(() => null)
@@ -73,39 +76,24 @@ export function watch() {
   follow()
 }
 
-type Heard = (kind: string | undefined, found: unknown) => void
+export type Heard = (kind: string | undefined, found: unknown) => void
 
 function hear(kind: string | undefined, found: unknown) {
   if (kind !== 'changed') return
   changed(found as Changed)
   tabs.postMessage(found)
+  if (document.hidden) void queries.refetchQueries({ queryKey: ['now'] }) // for the person who is to be notified
 }
 
-export type Signs = { tokens: number; cost: number; heard: string | null; quiet?: number; tool?: string | null; tool_for?: number; retry_in?: number | null }
+/** Whether this tab reads for all. */
+export const holdsStream = () => holds
 
-/** Signs of life of a run that goes on and is looked at, by a stream of this tab's own; a hidden tab has none. */
-export function useSigns(run: string, goes: boolean): Signs | null {
-  const [signs, set] = useState<Signs | null>(null)
-  useEffect(() => {
-    if (!goes) return
-    let own: AbortController | null = null
-    const look = () => {
-      own?.abort()
-      own = document.hidden ? null : new AbortController()
-      const heard: Heard = (kind, found) => kind === 'signs' && set((found as Record<string, Signs>)[run] ?? null)
-      if (own) void stream(own.signal, `?${new URLSearchParams({ run })}`, heard)
-    }
-    document.addEventListener('visibilitychange', look)
-    look()
-    return () => {
-      document.removeEventListener('visibilitychange', look)
-      own?.abort()
-    }
-  }, [run, goes])
-  return goes ? signs : null
-}
-
-async function stream(signal: AbortSignal, which = '', heard: Heard = hear) {
+/** Reads a stream until it is aborted, and begins it again where it breaks off. */
+export async function stream(signal: AbortSignal, which = '', heard: Heard = hear) {
+  if (heard === hear) {
+    holds = true
+    signal.addEventListener('abort', () => (holds = false))
+  }
   for (let wait = FIRST_WAIT; !signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT)) {
     try {
       await read(signal, which, heard, () => (wait = FIRST_WAIT))

@@ -1,4 +1,5 @@
 import type { Issue, RunRecord, State } from './api'
+import { times } from './settings'
 
 /** States as people see them: a word, a sign, and a colour (`s-…` of page.css), never a colour alone. */
 export const STATES: Record<State, { word: string; sign: string }> = {
@@ -32,6 +33,15 @@ export const CHECKS: Record<string, { sign: string; as: State }> = {
 
 // --- places -----------------------------------------------------------------------------------------------------
 
+/** The pages, and the key that leads to each behind `g`. */
+export const PLACES = [
+  ['/', 'Now', 'n'],
+  ['/issues', 'Issues', 'i'],
+  ['/runs', 'Runs', 'r'],
+  ['/report', 'Report', 'p'],
+  ['/usage', 'Usage', 'u'],
+] as const
+
 export const to = {
   issue: (issue: string, tab = '') => `/issues/${encodeURIComponent(issue)}${tab && `/${tab}`}`,
   run: (run: string) => `/runs/${run.split('/').map(encodeURIComponent).join('/')}`,
@@ -64,16 +74,31 @@ export function lasting(iso: string): string {
   return ms ? span(ms) : iso
 }
 
-const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
-const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
-const full = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'medium' })
-
-export function when(at: string | number | Date, withClock = true): string {
-  const date = new Date(at)
-  if (!withClock) return day.format(date)
-  return date.toDateString() === new Date().toDateString() ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`
+const formats = (timeZone?: string) => {
+  const made = (how: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', { ...how, timeZone })
+  return {
+    clock: made({ hour: '2-digit', minute: '2-digit' }),
+    day: made({ day: 'numeric', month: 'short' }),
+    date: made({ day: 'numeric', month: 'short', year: 'numeric' }),
+    full: made({ dateStyle: 'full', timeStyle: 'long' }),
+  }
 }
-export const exactly = (at: string) => full.format(new Date(at))
+const zones = { here: formats(), utc: formats('UTC') }
+const zone = () => (times.get() === 'utc' ? zones.utc : zones.here)
+
+/** A moment in short: without its day where that is today, without its year where that is this one. */
+export function when(at: string | number | Date, withClock = true): string {
+  const { clock, day, date } = zone()
+  const [then, now] = [new Date(at), new Date()]
+  const on = date.format(then).slice(-4) === date.format(now).slice(-4) ? day.format(then) : date.format(then)
+  if (!withClock) return on
+  const time = `${clock.format(then)}${times.get() === 'utc' ? ' UTC' : ''}`
+  return date.format(then) === date.format(now) ? time : `${on}, ${time}`
+}
+export const exactly = (at: string | number) => zone().full.format(new Date(at))
+
+/** How far a moment is from now, either way. */
+export const distance = (at: string, now: number) => (Date.parse(at) > now ? `in ${span(Date.parse(at) - now)}` : `${span(now - Date.parse(at))} ago`)
 
 export function took(run: RunRecord, now: number): string {
   return run.started_at ? span((run.ended_at ? Date.parse(run.ended_at) : now) - Date.parse(run.started_at)) : ''
@@ -82,7 +107,9 @@ export function took(run: RunRecord, now: number): string {
 const number = new Intl.NumberFormat('en-GB')
 export const count = (many: number, one: string, more = `${one}s`) => `${number.format(many)} ${many === 1 ? one : more}`
 export const figure = (value: number) => number.format(value)
-export const money = (cost: number) => cost.toFixed(cost > 0 && cost < 0.1 ? 4 : 2)
+const cents = new Intl.NumberFormat('en-GB', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
+/** Dollars; nothing where nobody knows the cost. */
+export const money = (cost: number) => (cost <= 0 ? '' : cost < 0.01 ? '<$0.01' : `$${cents.format(cost)}`)
 
 // --- evidence ---------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import { dialogs, Frame } from './Frame'
 import { watch } from './live'
 import { Now } from './Now'
 import { Coded, H1, Loading } from './parts'
-import { SCHEME, shine } from './settings'
+import { SCHEME, shine, times } from './settings'
 import './page.css'
 
 const LATER = 3000
@@ -19,6 +19,7 @@ const parts = {
   run: () => import('./Run'),
   report: () => import('./Report'),
   record: () => import('./Record'),
+  deadEnd: () => import('./DeadEnd'),
   projects: () => import('./Projects'),
   policy: () => import('./Policy'),
   dialogs,
@@ -30,6 +31,7 @@ const Run = lazy(parts.run)
 const Report = lazy(() => parts.report().then(({ Report }) => ({ default: Report })))
 const Usage = lazy(() => parts.report().then(({ Usage }) => ({ default: Usage })))
 const Record = lazy(parts.record)
+const DeadEnd = lazy(parts.deadEnd)
 const Projects = lazy(parts.projects)
 const Policy = lazy(parts.policy)
 
@@ -49,10 +51,10 @@ class Bounds extends Component<{ children: ReactNode }, { error: unknown }> {
       <>
         <H1 title="This page cannot be shown" />
         <p role="alert" className="line bad">
-          {String(this.state.error)} <button onClick={() => location.reload()}>Load it again</button>
+          {String(this.state.error)} <button onClick={() => location.reload()}>Reload</button>
         </p>
         <p className="quiet">
-          The server may be away, or another version by now. <Coded text="In a terminal `ashep status`, `ashep why` and `ashep report` tell the same." />
+          The server may be away, or may have been upgraded. <Coded text="`ashep status`, `ashep why` and `ashep report` show the same in a terminal." />
         </p>
       </>
     )
@@ -62,6 +64,7 @@ class Bounds extends Component<{ children: ReactNode }, { error: unknown }> {
 function Page() {
   const [place] = useLocation()
   useEffect(ahead, [])
+  useSyncExternalStore(times.on, times.get) // all of it shows moments
   return (
     <Frame>
       <Bounds key={place.split('/')[1]}>
@@ -77,7 +80,7 @@ function Page() {
             <Route path="/projects" component={Projects} />
             <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
             <Route path="/policies/:policy">{({ policy }) => <Policy key={policy} policy={policy} />}</Route>
-            <Route><H1 title="There is no such page" /></Route>
+            <Route><H1 title="Page not found" /><DeadEnd>There is no such page</DeadEnd></Route>
           </Switch>
         </Suspense>
       </Bounds>
@@ -91,7 +94,7 @@ function Outside({ why }: { why: string | null }) {
     <main className="outside">
       <H1 title="This link has expired, or you are signed out" />
       {why && <p role="alert">{why}</p>}
-      <p>Run <code>ashep ui</code> in a terminal, and open the link that it prints. A link is good once, for two minutes, and leads to this page.</p>
+      <p>Run <code>ashep ui</code> in a terminal and open the link that it prints. A link works once, within two minutes, and leads to this page.</p>
       <p className="quiet">What you had begun to write is kept in this tab.</p>
     </main>
   )

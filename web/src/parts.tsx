@@ -1,9 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
-import { type ReactNode, useEffect, useRef, useSyncExternalStore } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useSyncExternalStore } from 'react'
 import { useLocation, useSearch } from 'wouter'
-import { asks, store, told } from './api'
-import { exactly, type Finding, span, STATES, when } from './look'
-import type { State } from './api'
+import { asks, isReading, Refused, type State, store, told } from './api'
+import { distance, exactly, type Finding, span, STATES, when } from './look'
+import { times } from './settings'
+import { entitle } from './tab'
 
 // --- headings ---------------------------------------------------------------------------------------------------
 
@@ -15,9 +16,7 @@ addEventListener('popstate', () => {
 /** A page's heading. It takes the focus once the page is there, which of a page that is loaded late is after the place changed. */
 export function H1({ title, children }: { title: string; children?: ReactNode }) {
   const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => {
-    document.title = `${title} · Agent Shepherd`
-  }, [title])
+  useEffect(() => entitle(title), [title])
   useEffect(() => {
     if (!document.activeElement?.matches('input, textarea, select')) heading.current?.focus({ preventScroll: true })
     if (!returned) scrollTo(0, 0)
@@ -59,11 +58,13 @@ export function Ago({ at }: { at: string | null | undefined }) {
   return <time dateTime={at} title={exactly(at)}>{span(now - Date.parse(at))}</time>
 }
 
-export function When({ at }: { at: string | null | undefined }) {
-  return at ? (
-    <time dateTime={at} title={exactly(at)}>{when(at)}</time>
-  ) : null
+/** A moment; one that stands `alone`, not in a sentence, is told by its distance to who wants that. */
+export function When({ at, alone = false }: { at: string | null | undefined; alone?: boolean }) {
+  if (!at) return null
+  return <time dateTime={at} title={exactly(at)}>{alone && times.get() === 'relative' ? <Distance at={at} /> : when(at)}</time>
 }
+
+const Distance = ({ at }: { at: string }) => distance(at, useNow())
 
 // --- states -----------------------------------------------------------------------------------------------------
 
@@ -159,21 +160,46 @@ export function Empty({ children }: { children: string }) {
   return <p className="empty"><Coded text={children} /></p>
 }
 
+/** A list that filters left nothing of. */
+export function NoMatch({ of }: { of: string }) {
+  const [place, go] = useLocation()
+  return (
+    <div className="empty">
+      No {of} match these filters. <button onClick={() => go(place)}>Clear filters</button>
+    </div>
+  )
+}
+
 type Asked = { error: unknown; data?: unknown; dataUpdatedAt: number; refetch: () => unknown; isFetching?: boolean }
 
 /** Says what went wrong, and of when is what is seen all the same. */
 export function Trouble({ of }: { of: Asked }) {
   if (!of.error) return null
+  const sentence = told(of.error)
+  const said = sentence.charAt(0).toUpperCase() + sentence.slice(1)
+  if (of.error instanceof Refused && of.error.status === 404) return <Suspense><DeadEnd>{said}</DeadEnd></Suspense>
   return (
     <p role="alert" className="line bad">
-      {told(of.error)}
-      {of.data !== undefined && `; what you see is of ${when(of.dataUpdatedAt)}`}{' '}
+      {said}
+      {of.data !== undefined && `. What you see is from ${when(of.dataUpdatedAt)}`}.{' '}
       <button onClick={() => void of.refetch()} disabled={of.isFetching}>Try again</button>
     </p>
   )
 }
 
-export const Loading = () => <p role="status" className="quiet loading">…</p>
+const DeadEnd = lazy(() => import('./DeadEnd'))
+
+/** `error`: what the last try came to. */
+export function Loading({ error = null }: { error?: unknown }) {
+  if (!isReading(error)) return <p role="status" className="quiet loading">Loading …</p>
+  return (
+    <div className="loading reading">
+      <p role="status">{error.message}</p>
+      <progress aria-label="Journal that is read" max={1} value={error.progress ?? 0} />
+      <p className="quiet">This happens once, and after an upgrade. The page comes by itself.</p>
+    </div>
+  )
+}
 
 // --- words ------------------------------------------------------------------------------------------------------
 
