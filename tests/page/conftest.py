@@ -128,5 +128,8 @@ def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
         try:
             yield site
         finally:
+            for context in browser.contexts:  # a page that lives on asks a server that has ended, in another test
+                context.unroute_all(behavior="ignoreErrors")
+                context.close()
             site.end()
     assert site.said == []
