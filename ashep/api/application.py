@@ -21,7 +21,7 @@ from ashep.actions.verify import NoChecks, NoSuchIssue
 from ashep.api.connection_limits import AT_ONCE, ConnectionLimiter, OriginCheck
 from ashep.api.handlers.actions import NoDaemon, NotAnApprover, StaleAnswer
 from ashep.api.handlers.allowed_repositories import NoBranch, NotAllowed, Unclear
-from ashep.api.handlers.drawing import NotReady
+from ashep.api.handlers.drawing import PREFERENCE, NotReady, prefer_progress
 from ashep.api.handlers.events import Stream, TooManyStreams
 from ashep.api.handlers.queries import InvalidQuery, NotFound
 from ashep.api.handlers.tickets import Busy, Ending, KeyTaken
@@ -153,7 +153,7 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
         if operation.scope not in session.scopes:
             return problem(403, f"this token may not {operation.scope}: a person comes in by `ashep ui`")
     try:
-        with anyio.fail_after(LONGEST):
+        with anyio.fail_after(LONGEST), prefer_progress(wanted=request.headers.get("prefer") == PREFERENCE):
             answer = await operation.carry(service, await _read(operation, request, session or NOBODY))
         if isinstance(answer, Stream):
             asks = request.method != "HEAD"

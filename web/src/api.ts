@@ -176,7 +176,7 @@ type Question = { params?: { path?: Record<string, string>; query?: Record<strin
 async function ask(method: string, path: string, { params: { path: parts = {}, query = {} } = {}, body }: Question = {}) {
   const place = path.replace(/{(\w+)}/g, (_, name: string) => encodeURIComponent(parts[name] ?? ''))
   const search = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => (value === undefined || value === null ? [] : [[name, String(value)]])))
-  const headers = new Headers({ Accept: 'application/json' })
+  const headers = new Headers({ Accept: 'application/json', Prefer: 'wait=2' })
   if (body !== undefined) headers.set('Content-Type', 'application/json')
   const session = current()
   if (session) headers.set('Authorization', `Bearer ${session.token}`)

@@ -1,7 +1,9 @@
-"""Drawing of a picture that is behind, once for all who ask: they wait a moment, and learn then how far it is."""
+"""Drawing of a picture that is behind, once for all who ask: programs wait, and the page learns how far it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
@@ -11,7 +13,12 @@ from ashep.store.read_model import open_read_model
 from ashep.store.sqlite_reader import NAME
 
 PATIENCE = 2.0
-"""Seconds for which the first one waits; a picture that needs no longer is drawn while nobody notices."""
+"""Seconds for which the page waits; a picture that needs no longer is drawn while nobody notices."""
+
+PREFERENCE = "wait=2"
+"""What the page says in `Prefer` (RFC 7240). Programs do not, and get their answer once the picture is there."""
+
+_prefers_progress = ContextVar("prefers_progress", default=False)
 
 
 class NotReady(AshepError):
@@ -25,6 +32,16 @@ class NotReady(AshepError):
 
 class _Ended(AshepError):
     """Nobody wants the picture any more."""
+
+
+@contextmanager
+def prefer_progress(*, wanted: bool = True) -> Generator[None]:
+    """Let what is read in this context not wait for a picture that takes long."""
+    token = _prefers_progress.set(wanted)
+    try:
+        yield
+    finally:
+        _prefers_progress.reset(token)
 
 
 @dataclass
@@ -42,15 +59,19 @@ class PictureDrawer:
     _is_slow: bool = False
 
     def draw(self) -> None:
-        """Wait until it is drawn. Raises `NotReady` where that takes long, and what drawing raises. Blocks."""
+        """Wait until it is drawn. Raises what drawing raises, and `NotReady` where that takes long and the caller
+        prefers progress. Blocks.
+        """
         with self._lock:
             if self._drawing is None or self._drawing.done():
                 self._progress, self._is_slow = 0.0, False
                 self._is_first = not (self.state / NAME).exists()
                 self._drawing = self._worker.submit(self._open)
             drawing = self._drawing
+        if not _prefers_progress.get():
+            return drawing.result()
         try:
-            drawing.result(0.0 if self._is_slow else PATIENCE)
+            return drawing.result(0.0 if self._is_slow else PATIENCE)
         except TimeoutError as error:
             self._is_slow = True
             raise NotReady(self._progress, is_first=self._is_first) from error

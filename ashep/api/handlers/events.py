@@ -17,7 +17,7 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
 from ashep.adapters.system.control_socket import ask
-from ashep.api.handlers.drawing import NotReady
+from ashep.api.handlers.drawing import NotReady, prefer_progress
 from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.schemas.page import Changed
 from ashep.errors import AshepError
@@ -127,7 +127,7 @@ class Live:
         async with self._looks:
             seq, at = self._known
             if anyio.current_time() - at >= LOOK:
-                with suppress(NotReady):  # the next look may find it
+                with suppress(NotReady), prefer_progress():  # the next look may find it
                     seq = await self.pictures.current()
                 self._known = seq, anyio.current_time()
             return seq
