@@ -17,7 +17,7 @@ import pytest
 
 T = TypeVar("T")
 
-TURNS = int(os.environ.get("ASHEP_TESTS_TURNS", "11"))
+TURNS = int(os.environ.get("ASHEP_TESTS_TURNS", "22"))
 """Each commit runs one in so many of the long tests that take turns; with 1 it runs them all."""
 
 IN_FULL = "ASHEP_TESTS_IN_FULL"

@@ -153,7 +153,7 @@ async def _answer(service: ApiServices, say: Callable[[str], None], operation: A
         if operation.scope not in session.scopes:
             return problem(403, f"this token may not {operation.scope}: a person comes in by `ashep ui`")
     try:
-        with anyio.fail_after(LONGEST), prefer_progress(wanted=request.headers.get("prefer") == PREFERENCE):
+        with anyio.fail_after(LONGEST), prefer_progress(enabled=request.headers.get("prefer") == PREFERENCE):
             answer = await operation.carry(service, await _read(operation, request, session or NOBODY))
         if isinstance(answer, Stream):
             asks = request.method != "HEAD"

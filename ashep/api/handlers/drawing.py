@@ -35,9 +35,9 @@ class _Ended(AshepError):
 
 
 @contextmanager
-def prefer_progress(*, wanted: bool = True) -> Generator[None]:
+def prefer_progress(*, enabled: bool = True) -> Generator[None]:
     """Let what is read in this context not wait for a picture that takes long."""
-    token = _prefers_progress.set(wanted)
+    token = _prefers_progress.set(enabled)
     try:
         yield
     finally:
