@@ -117,7 +117,7 @@ function Item({ issue: { issue, title, since, verification, changes, flags }, ch
       <span>{title}</span>
       <span className="changed">
         {failed > 0 && <b className="del">✕ {figure(failed)}<span className="hidden"> checks failed</span></b>}
-        {passed > 0 && <b className="add">✓ {figure(passed)}<span className="hidden"> checks passed</span></b>}
+        {passed > 0 && <b className="add">✓ {figure(passed)}<span className="hidden"> {passed === 1 ? 'check' : 'checks'} passed</span></b>}
         {changes && changes.added !== null && <span><b className="add">+{figure(changes.added)}</b> <b className="del">−{figure(changes.removed ?? 0)}</b></span>}
         {flags.map(flag => <b key={flag}>! {flag}</b>)}
       </span>
