@@ -22,7 +22,7 @@ def sealed(head: str) -> Row:
     return "TreeSealed", {"head": head}
 
 
-def looked(moment: str, head: str, *commits: str) -> Row:
+def tree_seen(moment: str, head: str, *commits: str) -> Row:
     return "TreeSeen", {"moment": moment, "tree": {"head": head}, "commits": commits}
 
 
@@ -45,7 +45,7 @@ def database_of(*rows: Row, runs: int = 0) -> sqlite3.Connection:
     return database
 
 
-FIRST = [looked("before", "a"), looked("after", "b", "b")]
+FIRST = [tree_seen("before", "a"), tree_seen("after", "b", "b")]
 """The first run in the user's own work tree."""
 
 
@@ -60,10 +60,10 @@ FIRST = [looked("before", "a"), looked("after", "b", "b")]
         ([prepared("a", "a"), sealed("b"), integrated("m", "x")], ("m", "x")),
         ([prepared("a", "a"), sealed("b"), integrated("m", "x"), prepared("a", "b")], ("a", "b")),
         (FIRST, ("a", "b")),
-        ([*FIRST, looked("before", "b"), looked("after", "c", "c")], ("a", "c")),
-        ([*FIRST, looked("before", "z"), looked("after", "z")], ("a", "b")),
-        ([*FIRST, looked("before", "z"), looked("after", "c", "c")], MIXED),
-        ([looked("before", "a"), looked("after", "a")], NOTHING),
+        ([*FIRST, tree_seen("before", "b"), tree_seen("after", "c", "c")], ("a", "c")),
+        ([*FIRST, tree_seen("before", "z"), tree_seen("after", "z")], ("a", "b")),
+        ([*FIRST, tree_seen("before", "z"), tree_seen("after", "c", "c")], MIXED),
+        ([tree_seen("before", "a"), tree_seen("after", "a")], NOTHING),
     ],
 )  # fmt: skip
 def test_the_sum_lies_between_the_base_and_the_last_commit(rows: list[Row], sum_: tuple[str, str] | str) -> None:
@@ -86,7 +86,7 @@ def test_checks_that_fail_and_landings_are_steps_of_the_course() -> None:
     failed = {"check_id": "tests", "status": "failed"}
     rows: list[Row] = [
         ("WorkVerified", {"run": "t-1/implement.1.1", "results": [failed]}),
-        ("WorkVerified", {"run": "t-1/implement.2.1", "results": [failed | {"status": "passed"}]}),
+        ("WorkVerified", {"run": "t-1/implement.2.1", "ignore": True, "results": [failed | {"on_base": True}]}),
         ("WorkConflicted", {"paths": ["calc.py"]}),
         ("WorkVerified", {"run": "", "results": []}),
         ("LandingRefused", {"why": "main moves"}),

@@ -113,7 +113,7 @@ class CheckReport:
         lines = list[str]()
         for one in self.verification.results:
             said = outputs.text(one.output).rstrip("\n")
-            if one.status in ("failed", "error") and said:
+            if one.fails and said:
                 lines += [f"{one.check_id} printed:", *(f"    {line}" for line in said.split("\n")[-SHOWN:])]
         return lines
 

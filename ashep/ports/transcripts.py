@@ -12,6 +12,9 @@ MOST_STEPS = 400
 MOST_CHARACTERS = 4_000
 """Characters of what a tool was asked, and of what it answered."""
 
+_MOST_RAW = 16 * MOST_CHARACTERS
+"""Characters of either in which secrets are looked for: a text is cut once they are out, or half of one would stay."""
+
 
 @dataclass(frozen=True, slots=True)
 class TranscriptStep:
@@ -32,19 +35,27 @@ class TranscriptStep:
 def make_tool_step(
     tool: str, arguments: object, answer: object, written_at: datetime | None, *, failed: bool
 ) -> TranscriptStep:
-    """Make the step of a tool's call, of whatever its agent wrote down; long texts lose their end."""
-    return TranscriptStep("tool", _write(answer), tool[:100], _write(arguments), failed, written_at=written_at)
-
-
-def _write(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str) if value else ""
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+    """Make the step of a tool's call, of whatever its agent wrote down."""
+    answer, arguments = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str) if value else ""
+        for value in (answer, arguments)
+    )
+    return TranscriptStep("tool", answer[:_MOST_RAW], tool[:100], arguments[:_MOST_RAW], failed, written_at=written_at)
 
 
 def redact_steps(steps: Sequence[TranscriptStep], redact: Callable[[str], str]) -> tuple[TranscriptStep, ...]:
-    """Take secrets out of the last steps."""
+    """Take secrets out of the last steps; then long texts of tools lose their end."""
+
+    def shorten(text: str) -> str:
+        return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+
     return tuple(
-        replace(step, text=redact(step.text), arguments=redact(step.arguments)) for step in steps[-MOST_STEPS:]
+        replace(
+            step, tool=redact(step.tool), text=shorten(redact(step.text)), arguments=shorten(redact(step.arguments))
+        )
+        if step.role == "tool"
+        else replace(step, text=redact(step.text))
+        for step in steps[-MOST_STEPS:]
     )
 
 

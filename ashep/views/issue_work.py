@@ -5,7 +5,7 @@ from __future__ import annotations  # the types bring pydantic along, for which 
 import json
 from typing import TYPE_CHECKING
 
-from ashep.views import Data, Database
+from ashep.views import Data, Database, runs
 
 if TYPE_CHECKING:
     from ashep.views import json_types
@@ -25,7 +25,7 @@ def ends(database: Database | None, issue: str) -> tuple[str, str] | str | None:
     Once the work is on the newest base, that is what lands, or has landed. Before, it is what the branch holds. In the
     user's own work tree there is no sum where others committed between the issue's commits.
     """
-    if database is None or not _is_known(database, issue):
+    if database is None or not runs.knows(database, issue):
         return None
     base, head, start = None, None, None
     marks = ", ".join("?" * len(_TYPES))
@@ -53,7 +53,7 @@ def ends(database: Database | None, issue: str) -> tuple[str, str] | str | None:
 
 def summaries(database: Database | None, issue: str) -> list[json_types.RunReportJson] | None:
     """Give what the agents of an issue say they did, or found; the newest first. None: nothing is known of it."""
-    if database is None or not _is_known(database, issue):
+    if database is None or not runs.knows(database, issue):
         return None
     query = "SELECT body FROM runs WHERE issue = ? ORDER BY trace DESC LIMIT ?"
     rows: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])]
@@ -65,7 +65,3 @@ def summaries(database: Database | None, issue: str) -> list[json_types.RunRepor
         for row in rows
         if (outcome := row["outcome"])
     ]  # fmt: skip
-
-
-def _is_known(database: Database, issue: str) -> bool:
-    return database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is not None

@@ -13,7 +13,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from ashep.core.facts.delivery import FAILING
 from ashep.views import Data, Database, status
+from ashep.views.runs import knows
 
 if TYPE_CHECKING:
     from ashep.views import json_types
@@ -130,7 +132,7 @@ def course(database: Database | None, issue: str) -> json_types.CourseJson | Non
     Questions and answers are steps like runs: without them a review that approves seems to lead back to the work. So
     are checks that fail and landings. None: nothing is known of the issue. Of too many steps the last ones.
     """
-    if database is None or database.execute("SELECT 1 FROM issues WHERE issue = ?", [issue]).fetchone() is None:
+    if database is None or not knows(database, issue):
         return None
     query = "SELECT body FROM runs WHERE issue = ? ORDER BY trace DESC LIMIT ?"
     run_rows: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])][::-1]
@@ -164,7 +166,11 @@ def _read_delivery(database: Database, issue: str) -> list[json_types.DeliverySt
     steps = list["json_types.DeliveryStepJson"]()
     for row in reversed(database.execute(query, [issue, *_DELIVERY, MOST]).fetchall()):
         body: Data = json.loads(row["body"])
-        failures = [result["check_id"] for result in body.get("results", ()) if result["status"] in ("failed", "error")]
+        failures = [
+            result["check_id"]
+            for result in body.get("results", ())
+            if result["status"] in FAILING and not (body.get("ignore") and result.get("on_base"))
+        ]
         match row["type"]:
             case "WorkVerified" if body.get("run") and not failures:
                 continue

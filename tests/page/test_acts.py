@@ -84,7 +84,7 @@ def stands(site: Site, case: Case) -> None:
 
 
 def card(shown: Page, issue: str) -> Locator:
-    """Give the card of an issue; where a list stands beside it, after that was clicked there."""
+    """Give the card of an issue; where there is a list next to it, after a click there."""
     shown.locator(".desk, .cards").wait_for()
     if shown.locator(".desk").count():
         shown.locator(".desk > ol button", has_text=issue).click()

@@ -10,7 +10,7 @@ from tests.page.test_acts import CASES, stands
 pytestmark = pytest.mark.slow
 
 branch, work = test_review.branch, test_review.work
-agents, worked = test_run.agents, test_run.worked
+agents, run_site = test_run.agents, test_run.worked
 MOST = 3
 
 
@@ -27,33 +27,33 @@ class Hand:
 
 @pytest.mark.usefixtures("work")
 def test_work_is_approved_with_its_evidence_read(site: Site) -> None:
-    shown, hand = site.opened(site.browser.new_context()), Hand()
-    card = shown.locator("main")
+    tab, hand = site.opened(site.browser.new_context()), Hand()
+    card = tab.locator("main")
     hand.click(card.get_by_text(test_review.FOLD).first)
     test_review.shows_the_work(card)
     expect(card).to_contain_text("No test ran")
     hand.click(card.get_by_role("button", name="Approve").first)
-    expect(shown.locator("main")).to_contain_text("approved by you")
+    expect(tab.locator("main")).to_contain_text("approved by you")
 
 
 def test_why_an_issue_is_parked_and_it_goes_on(site: Site) -> None:
     stands(site, CASES["retry"])
-    shown, hand = site.opened(site.browser.new_context()), Hand()
-    hand.click(shown.get_by_role("list", name="Issues by state").get_by_role("link", name="parked"))
-    hand.click(shown.get_by_role("link", name="t-6", exact=True))
-    expect(shown.locator(".pinned")).to_contain_text("parked")
-    hand.click(shown.get_by_role("button", name="Retry"))
-    expect(shown.locator("main")).to_contain_text("started again")
+    tab, hand = site.opened(site.browser.new_context()), Hand()
+    hand.click(tab.get_by_role("list", name="Issues by state").get_by_role("link", name="parked"))
+    hand.click(tab.get_by_role("link", name="t-6", exact=True))
+    expect(tab.locator(".pinned")).to_contain_text("parked")
+    hand.click(tab.get_by_role("button", name="Retry"))
+    expect(tab.locator("main")).to_contain_text("started again")
 
 
-def test_what_a_run_cost_was_asked_changed_and_said(worked: Site) -> None:
-    shown = worked.opened(worked.browser.new_context())
+def test_what_a_run_cost_was_asked_changed_and_said(run_site: Site) -> None:
+    tab = run_site.opened(run_site.browser.new_context())
     for name in ("Prompt 1", "What was said in it", "many.txt"):
         hand = Hand()
-        hand.click(shown.locator("header nav").get_by_role("link", name="Runs"))
-        hand.click(shown.locator(f"a[href='/runs/{test_run.RUN}']").first)
-        expect(shown.locator(".pinned")).to_contain_text("0.10")
-        hand.click(shown.locator("summary", has_text=name).first)
+        hand.click(tab.locator("header nav").get_by_role("link", name="Runs"))
+        hand.click(tab.locator(f"a[href='/runs/{test_run.RUN}']").first)
+        expect(tab.locator(".pinned")).to_contain_text("0.10")
+        hand.click(tab.locator("summary", has_text=name).first)
         expect(
-            shown.locator("details[open]", has_text=name).locator("pre, p").first
+            tab.locator("details[open]", has_text=name).locator("pre, p").first
         ).to_be_visible()  # a made-up life keeps no prompts

@@ -39,19 +39,19 @@ def test_other_projects_are_a_click_away(site: Site, runtime: Path, tmp_path: Pa
     while not any(url.endswith("/projects") for url in urls):
         alone.wait_for_timeout(100)
     expect(alone.get_by_role("link", name="Projects")).to_have_count(0)
-    other = repository(tmp_path / "another-project-with-quite-a-long-name-of-its-own" / "calc")
-    write_starter(other / ".agent-shepherd")
-    life(other / ".agent-shepherd" / "state", issues=9, until="person")
-    with closing(open_read_only(other / ".agent-shepherd" / "state")) as database:
+    other_project = repository(tmp_path / "another-project-with-quite-a-long-name-of-its-own" / "calc")
+    write_starter(other_project / ".agent-shepherd")
+    life(other_project / ".agent-shepherd" / "state", issues=9, until="person")
+    with closing(open_read_only(other_project / ".agent-shepherd" / "state")) as database:
         waiting = count_states(database)["person"]
-    with server(other, "serve") as process:
-        until(other / ".agent-shepherd" / "state" / UI)
-        shown = site.opened(site.browser.new_context(viewport={"width": 320, "height": 640}))
-        shown.get_by_role("link", name=f"Projects, {waiting} waiting in others").click()
-        expect(shown.get_by_role("heading", level=1)).to_have_text("Projects")
-        rows = shown.locator(".projects li")
-        first, second = rows.filter(has_text=str(other)), rows.filter(has_text="This project")
+    with server(other_project, "serve") as process:
+        until(other_project / ".agent-shepherd" / "state" / UI)
+        tab = site.opened(site.browser.new_context(viewport={"width": 320, "height": 640}))
+        tab.get_by_role("link", name=f"Projects, {waiting} waiting in others").click()
+        expect(tab.get_by_role("heading", level=1)).to_have_text("Projects")
+        rows = tab.locator(".projects li")
+        first, second = rows.filter(has_text=str(other_project)), rows.filter(has_text="This project")
         expect(first).to_contain_text(f"{waiting} waiting for you")
         expect(first.get_by_role("link")).to_have_attribute("href", SAID[process.pid])
         expect(second).to_contain_text("This project")
-        assert shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0

@@ -71,7 +71,24 @@ def test_the_page_of_an_issue_begins_with_its_work(site: Site, work: None) -> No
     shown = site.opened(site.browser.new_context())
     site.go(shown, "/issues/t-1")
     shows_the_work(shown.locator("main"))
+    shown.get_by_role("link", name="History").click()
+    history = shown.locator(".story")
+    expect(history).to_contain_text("goes to critic")
+    expect(history).not_to_contain_text("lacks the capability")
+    shown.get_by_label("Detail").select_option("everything")
+    expect(history).to_contain_text("lacks the capability")
     assert site.said == []
+
+
+def test_marks_that_cannot_be_read_are_none(site: Site, branch: None) -> None:
+    """Anybody who had this port before could have left something under their name."""
+    context = site.browser.new_context()
+    context.add_init_script("localStorage.setItem('ashep-seen', '{\"t-1\": 5')")
+    shown = site.opened(context)
+    site.go(shown, "/issues/t-1")
+    expect(shown.locator(".review")).to_contain_text("0 of 1 seen")
+    shown.get_by_label("seen").check()
+    expect(shown.locator(".review")).to_contain_text("1 of 1 seen")
 
 
 def test_every_file_is_seen_before_work_is_approved_where_the_policy_asks_for_it(site: Site, branch: None) -> None:
@@ -102,4 +119,5 @@ def test_every_file_is_seen_before_work_is_approved_where_the_policy_asks_for_it
     labels, comments = site.tracked("t-1")
     assert Labels().approved in labels
     assert len(comments) == 1
-    site.said.clear()  # the browser's own line about the 409
+    assert all("409" in line for line in site.said)  # the browser's own
+    site.said.clear()

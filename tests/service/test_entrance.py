@@ -103,9 +103,12 @@ def test_a_link_leads_to_the_page_of_an_issue_or_a_run(project: Path) -> None:
             ("t-1/implement.1.1", "/runs/t-1/implement.1.1"),
         ):
             assert re.fullmatch(rf"http://127\.0\.0\.1:\d+{path}#enter=[\w-]+\n", ui(project, name).stdout)
-        for name, why in (("t-99", "known of an issue t-99"), ("t-1/implement.9.9", "`ashep runs t-1` lists its runs")):
-            done = ui(project, name)
-            assert (done.returncode, done.stdout, why in done.stderr) == (1, "", True), done.stderr
+        for name, cause in (
+            ("t-99", "known of an issue t-99"),
+            ("t-1/implement.9.9", "`ashep runs t-1` lists its runs"),
+        ):
+            result = ui(project, name)
+            assert (result.returncode, result.stdout, cause in result.stderr) == (1, "", True), result.stderr
     words = {"_ASHEP_COMPLETE": "complete_bash", "COMP_WORDS": "ashep ui t-1/", "COMP_CWORD": "2"}
     assert "t-1/implement.1.1" in ui(project, **words).stdout.split()
 
@@ -125,8 +128,8 @@ def test_the_example_of_the_guide_says_what_waits(project: Path) -> None:
 
 
 def test_an_agent_gets_no_link(project: Path) -> None:
-    done = ui(project, BEADS_ACTOR="ashep-agent")
-    assert (done.returncode, "only a person answers" in done.stderr) == (2, True)
+    result = ui(project, BEADS_ACTOR="ashep-agent")
+    assert (result.returncode, "only a person answers" in result.stderr) == (2, True)
 
 
 ASKS = """
@@ -152,8 +155,8 @@ def test_an_agent_in_its_sandbox_gets_the_empty_page_and_finds_nothing_that_lets
     with server(project, "serve") as process:
         assert (folder / "state" / "service.token").exists()
         argv = [ASHEP, "sandbox", "--", "python3", "-c", ASKS, SAID[process.pid], str(folder / "state")]
-        done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines() == ["200 0", "401", "False"], done.stderr
+        result = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60)
+    assert result.stdout.splitlines() == ["200 0", "401", "False"], result.stderr
 
 
 def test_where_no_server_listens_the_command_is_one(project: Path) -> None:

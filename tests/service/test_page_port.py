@@ -19,31 +19,31 @@ from ashep.journal.durable_io import replace
 from tests.service.test_entrance import LINK, server, ui, until
 from tests.service.worlds import git, repository
 
-here = partial(listen, "127.0.0.1")
+listen_here = partial(listen, "127.0.0.1")
 
 
 def test_where_the_port_is_taken_another_is_the_projects_own_from_now_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = list[str]()
-    with here(0) as others:
-        taken = others.getsockname()[1]
-        monkeypatch.setattr(page_port, "PORT", taken)
-        with pytest.raises(PortTaken, match=f"port {taken} is taken; choose another"):
-            listen_somewhere(tmp_path, here, said.append, moves=False)
-        assert (read_port(tmp_path), said) == (None, [])
-        with listen_somewhere(tmp_path, here, said.append, moves=True) as made:
-            own = made.getsockname()[1]
-        assert own != taken
-        assert said == [
-            f"port {taken} is taken, perhaps by another project's page; this project's is at port {own} from now on"
+    messages = list[str]()
+    with listen_here(0) as occupant:
+        occupied = occupant.getsockname()[1]
+        monkeypatch.setattr(page_port, "PORT", occupied)
+        with pytest.raises(PortTaken, match=f"port {occupied} is taken; choose another"):
+            listen_somewhere(tmp_path, listen_here, messages.append, moves=False)
+        assert (read_port(tmp_path), messages) == (None, [])
+        with listen_somewhere(tmp_path, listen_here, messages.append, moves=True) as listener:
+            own_port = listener.getsockname()[1]
+        assert own_port != occupied
+        assert messages == [
+            f"port {occupied} is taken, perhaps by another project's page; this project's is at port {own_port} from now on"
         ]
     for moves in (True, False):  # it stays where it is, though the other one has gone
-        with listen_somewhere(tmp_path, here, said.append, moves=moves) as made:
-            assert made.getsockname()[1] == own
-    with here(own), listen_somewhere(tmp_path, here, said.append, moves=True) as made:
-        assert read_port(tmp_path) == made.getsockname()[1] != own
-    assert len(said) == 2
+        with listen_somewhere(tmp_path, listen_here, messages.append, moves=moves) as listener:
+            assert listener.getsockname()[1] == own_port
+    with listen_here(own_port), listen_somewhere(tmp_path, listen_here, messages.append, moves=True) as listener:
+        assert read_port(tmp_path) == listener.getsockname()[1] != own_port
+    assert len(messages) == 2
 
 
 @pytest.mark.parametrize("text", ["", "80", "65536", "x", "-1", "9" * 99, "²"])
@@ -59,11 +59,11 @@ def test_a_second_server_of_a_project_does_not_move_it(tmp_path: Path) -> None:
     write_starter(project / ".agent-shepherd")
     state = project / ".agent-shepherd" / "state"
     state.mkdir()
-    with here(0) as first, lock_entrance(state):  # it has only begun, and nobody can ask it for a link
+    with listen_here(0) as first, lock_entrance(state):  # it has only begun, and nobody can ask it for a link
         port = first.getsockname()[1]
         replace(state / FILE, f"{port}\n".encode())
-        done = CliRunner().invoke(app, ["-C", str(project), "ui"])
-        assert (done.exit_code, f"port {port} is taken" in str(done.exception)) == (1, True), done.output
+        result = CliRunner().invoke(app, ["-C", str(project), "ui"])
+        assert (result.exit_code, f"port {port} is taken" in str(result.exception)) == (1, True), result.output
         assert read_port(state) == port
 
 
@@ -77,18 +77,18 @@ def test_a_second_project_has_its_page_by_itself(tmp_path: Path) -> None:
         with suppress(OSError):  # then somebody has it already
             another.bind(("127.0.0.1", 8090))
             another.listen()
-        done = CliRunner().invoke(app, ["-C", str(project), "ui", "--port", "8090"])
-        assert (done.exit_code, "port 8090 is taken" in str(done.exception)) == (1, True), done.output
+        result = CliRunner().invoke(app, ["-C", str(project), "ui", "--port", "8090"])
+        assert (result.exit_code, "port 8090 is taken" in str(result.exception)) == (1, True), result.output
         addresses = list[str]()
         for _ in range(2):
             with server(project, "ui", last=()) as process:
                 assert process.stdout is not None
-                told = LINK.fullmatch(process.stdout.readline())
-                assert told is not None
+                link_match = LINK.fullmatch(process.stdout.readline())
+                assert link_match is not None
                 until(state / "ui")
-                addresses.append(told[1])
-                again = ui(project)
-                assert again.stdout.startswith(f"{told[1]}/#enter="), again.stderr
+                addresses.append(link_match[1])
+                second_link = ui(project)
+                assert second_link.stdout.startswith(f"{link_match[1]}/#enter="), second_link.stderr
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(20) == 0
         assert addresses == [f"http://127.0.0.1:{read_port(state)}"] * 2

@@ -240,7 +240,7 @@ class Server(BaseHTTPRequestHandler):
         info = {"id": "msg_1", "role": "assistant", "time": {"created": 1}}
         state = {"status": "error", "input": {"command": f"echo {SECRET}"}, "error": "it ended with 1"}
         call = {"type": "tool", "tool": "bash", "callID": "c", "state": state}
-        said = [
+        messages = [
             {"info": info, "parts": [call, {"type": "tool", "tool": "odd", "state": {"input": [1], "output": 7}}]},
             {
                 "info": info | {"id": "msg_2", "cost": 0.5},
@@ -249,7 +249,7 @@ class Server(BaseHTTPRequestHandler):
         ]
         known: dict[str, Any] = {
             "/global/health": {"healthy": True, "version": "1"}, "/session/ses_1": {"id": "ses_1"},
-            "/session/ses_1/message": said,
+            "/session/ses_1/message": messages,
         }  # fmt: skip
         self.send_response(200 if path in known else 404)
         self.send_header("Content-Type", "application/json")
@@ -283,18 +283,23 @@ def sessions(project: Path, agents: str, tmp_path: Path, monkeypatch: pytest.Mon
         "content": [{"type": "text", "text": SECRET}],
         "is_error": True,
     }
-    said = (
+    messages = (
         {"type": "assistant", "message": {"content": [{"type": "text", "text": "well done"}, use]}},
         {"type": "user", "uuid": "u", "message": {"content": [result]}},
     )
     (tmp_path / "claude" / "projects" / "p").mkdir(parents=True)
-    (tmp_path / "claude" / "projects" / "p" / f"{CLAUDE}.jsonl").write_text("\n".join(map(json.dumps, said)) + "\n")
+    (tmp_path / "claude" / "projects" / "p" / f"{CLAUDE}.jsonl").write_text("\n".join(map(json.dumps, messages)) + "\n")
     own = runner_folder(project, "other") / "sessions" / ACP
     own.mkdir(parents=True)
     (own / "session.json").write_text("{}")
     call = {"k": "tool", "id": "c", "name": "bash", "status": "pending"}
-    said = ({"k": "agent", "x": "all "}, {"k": "agent", "x": "is well"}, call, call | {"status": "failed"})
-    (own / "record.jsonl").write_text("\n".join(map(json.dumps, said)) + "\n")
+    messages = (
+        {"k": "agent", "x": "all "},
+        {"k": "agent", "x": f"is well {SECRET}"},
+        call,
+        call | {"status": "failed"},
+    )
+    (own / "record.jsonl").write_text("\n".join(map(json.dumps, messages)) + "\n")
 
 
 def in_session(project: Path, session: str | None) -> None:
@@ -311,7 +316,7 @@ def in_session(project: Path, session: str | None) -> None:
             [("bash", '{"command": "echo [redacted]"}', "it ended with 1", True), ("odd", "[1]", "7", False)],
         ),
         (f"claude:{CLAUDE}", "assistant:\nwell done\n", [("Bash", '{"command": "ls"}', "[redacted]", True)]),
-        (f"other:{ACP}", "assistant:\nall is well\n", [("bash", "", "", True)]),
+        (f"other:{ACP}", "assistant:\nall is well [redacted]\n", [("bash", "", "", True)]),
     ],
 )  # fmt: skip
 async def test_what_was_said_and_done_in_a_session_is_told(

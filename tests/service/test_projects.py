@@ -36,10 +36,10 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_sockets_say_whose_they_are_and_are_believed_about_their_own_alone(runtime: Path, tmp_path: Path) -> None:
     environ, folder = {"XDG_RUNTIME_DIR": str(runtime)}, runtime / "ashep"
-    one, two = tmp_path / "one", tmp_path / "two"
-    with listening(one, environ), listening(two, environ):
-        found = control_socket.running(environ)
-        assert (found[one], found[two]) == ({LINK}, {LINK})
+    first, two = tmp_path / "one", tmp_path / "two"
+    with listening(first, environ), listening(two, environ):
+        states = control_socket.running(environ)
+        assert (states[first], states[two]) == ({LINK}, {LINK})
         path = (two / LINK).readlink()
         path.rename(folder / f"{sha256(b'/elsewhere').hexdigest()[:16]}.sock")  # it says of itself what is not so
         with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as silent:
@@ -47,14 +47,14 @@ def test_sockets_say_whose_they_are_and_are_believed_about_their_own_alone(runti
             silent.bind(str(folder / "silent.sock"))
             silent.listen()
             began = time.monotonic()
-            found = control_socket.running(environ)
+            states = control_socket.running(environ)
             assert time.monotonic() - began < LOOKING + 5
-        assert one in found
-        assert two not in found
+        assert first in states
+        assert two not in states
         folder.chmod(0o755)
-        assert one not in control_socket.running(environ), "others may have put one there"
+        assert first not in control_socket.running(environ), "others may have put one there"
         folder.chmod(stat.S_IRWXU)
-    assert one not in control_socket.running(environ)
+    assert first not in control_socket.running(environ)
 
 
 @pytest.mark.anyio
@@ -62,24 +62,24 @@ def test_sockets_say_whose_they_are_and_are_believed_about_their_own_alone(runti
 async def test_a_phone_learns_of_its_own_project_alone_and_a_program_of_none(runtime: Path, tmp_path: Path) -> None:
     world = World(repository(tmp_path / "project"))
     life(world.folder / "state", issues=3, until="person")
-    other = repository(tmp_path / "other") / ".agent-shepherd" / "state"
-    life(other, issues=2, until="person")
+    other_state = repository(tmp_path / "other") / ".agent-shepherd" / "state"
+    life(other_state, issues=2, until="person")
     world.sessions.devices = Devices(world.folder / "state", lambda: world.clock)
 
-    async def told(token: str) -> Any:
+    async def list_rows(token: str) -> Any:
         async with world.client(token) as client:
             return (await client.get(f"{V1}/projects")).json()
 
-    with listening(other, {"XDG_RUNTIME_DIR": str(runtime)}):
+    with listening(other_state, {"XDG_RUNTIME_DIR": str(runtime)}):
         person, _ = world.sessions.enter(world.sessions.code("Pat"))
         phone, _ = world.sessions.enter(world.sessions.code("Pat", pairs=True))
-        rows = {one["folder"]: one for one in (await told(person))["projects"]}
-        assert rows[str(other.parent.parent)] == {
-            "name": "other", "folder": str(other.parent.parent), "current": False, "works": True, "url": None,
+        rows = {row["folder"]: row for row in (await list_rows(person))["projects"]}
+        assert rows[str(other_state.parent.parent)] == {
+            "name": "other", "folder": str(other_state.parent.parent), "current": False, "works": True, "url": None,
             "waiting": 1, "running": 1,
         }  # fmt: skip
         assert rows[str(world.project)]["current"]
-        assert (await told(phone))["projects"] == [rows[str(world.project)] | {"folder": None}]
+        assert (await list_rows(phone))["projects"] == [rows[str(world.project)] | {"folder": None}]
         async with world.client() as client:
             refused = await client.get(f"{V1}/projects")
             assert (refused.status_code, "other" in refused.text) == (403, False)
@@ -97,15 +97,17 @@ def test_a_page_tells_where_the_page_of_another_project_is(runtime: Path, tmp_pa
         git(project, "config", "user.name", "Pat")
         write_starter(project / ".agent-shepherd")
     life(projects[1] / ".agent-shepherd" / "state", issues=2, until="person")
-    with server(projects[0], "serve"), server(projects[1], "serve") as other:
+    with server(projects[0], "serve"), server(projects[1], "serve") as process:
         for project in projects:
             until(project / ".agent-shepherd" / "state" / UI)
         entered = LINKED.fullmatch(ui(projects[0]).stdout)
         assert entered is not None
         token = httpx.post(f"{entered[1]}{V1}/enter", json={"code": entered[2]}, trust_env=False).json()["token"]
-        known = {"Authorization": f"Bearer {token}"}
-        rows = httpx.get(f"{entered[1]}{V1}/projects", headers=known, trust_env=False, timeout=60).json()["projects"]
-        told = [
-            (one["name"], one["waiting"], one["works"], one["url"]) for one in rows if one["name"] in ("one", "two")
+        authorization = {"Authorization": f"Bearer {token}"}
+        rows = httpx.get(f"{entered[1]}{V1}/projects", headers=authorization, trust_env=False, timeout=60).json()[
+            "projects"
         ]
-        assert told == [("two", 1, False, SAID[other.pid]), ("one", 0, False, None)]
+        answers = [
+            (row["name"], row["waiting"], row["works"], row["url"]) for row in rows if row["name"] in ("one", "two")
+        ]
+        assert answers == [("two", 1, False, SAID[process.pid]), ("one", 0, False, None)]

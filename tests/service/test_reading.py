@@ -1,4 +1,4 @@
-"""A picture that takes long to draw keeps nobody waiting: who asks is told how far it is, and once it is drawn, all."""
+"""A picture that takes long to draw: the page learns how far it is, and a program gets its answer once it is there."""
 
 import threading
 from collections.abc import Callable
@@ -33,19 +33,19 @@ def project(tmp_path: Path) -> Path:
 async def test_who_asks_is_told_how_far_the_journal_is_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on, draw = threading.Event(), read_model._draw  # pyright: ignore[reportPrivateUsage] - it is held there
 
-    def held(state: Path, scratch: Path, say: Callable[[str], None], progress: Callable[[int, int], None]) -> Path:
+    def hold(state: Path, scratch: Path, say: Callable[[str], None], progress: Callable[[int, int], None]) -> Path:
         progress(43, 100)
         goes_on.wait(60)
         return draw(state, scratch, say, progress)
 
     monkeypatch.setattr(drawing, "PATIENCE", 0.05)
-    monkeypatch.setattr(read_model, "_draw", held)
+    monkeypatch.setattr(read_model, "_draw", hold)
     async with World(project).client() as client:
         for path in ("/now", "/issues", "/answers"):
             answer = await client.get(V1 + path, headers={"Prefer": PREFERENCE})
-            told = answer.json()
-            assert (answer.status_code, answer.headers["retry-after"], told["progress"]) == (503, "1", 0.43)
-            assert told["detail"] == "Reading the journal for the first time: 43 %"
+            problem = answer.json()
+            assert (answer.status_code, answer.headers["retry-after"], problem["progress"]) == (503, "1", 0.43)
+            assert problem["detail"] == "Reading the journal for the first time: 43 %"
         answers = list[httpx.Response]()
         async with anyio.create_task_group() as group:
             group.start_soon(ask_as_a_program, client, answers)
@@ -70,22 +70,22 @@ def test_an_ending_server_does_not_read_to_the_end(project: Path, monkeypatch: p
     with pytest.raises(AshepError, match="the server ends") as ended:
         drawer.draw()
     assert not isinstance(ended.value, NotReady)
-    assert [one.name for one in state.iterdir() if one.name.startswith(("redraw-", "ashep.db"))] == []
+    assert [item.name for item in state.iterdir() if item.name.startswith(("redraw-", "ashep.db"))] == []
 
 
 async def test_words_find_issues_and_runs(project: Path) -> None:
     async with World(project).client() as client:
 
-        async def found(path: str, q: str) -> list[str]:
+        async def find(path: str, q: str) -> list[str]:
             items = (await client.get(V1 + path, params={"q": q})).json()["items"]
-            return [one[path[1:-1]] for one in items]
+            return [item[path[1:-1]] for item in items]
 
-        assert await found("/issues", "t-2 title") == ["t-2"]
-        assert await found("/issues", "t-2 zzz") == []
-        assert await found("/runs", "IMPL t-1") == ["t-1/implement.1.1"]
-        assert await found("/runs", "_") == []
+        assert await find("/issues", "t-2 title") == ["t-2"]
+        assert await find("/issues", "t-2 zzz") == []
+        assert await find("/runs", "IMPL t-1") == ["t-1/implement.1.1"]
+        assert await find("/runs", "_") == []
         counts = (await client.get(f"{V1}/runs", params={"q": "t-1"})).json()
-        assert counts["total"] == sum(counts["states"].values()) == len(await found("/runs", "t-1"))
+        assert counts["total"] == sum(counts["states"].values()) == len(await find("/runs", "t-1"))
 
 
 def test_the_branch_that_is_checked_out_is_read_without_git(project: Path) -> None:

@@ -239,15 +239,24 @@ function useStored(place: Storage, key: string): [string, (text: string) => void
 export const useDraft = (of: string) => useStored(sessionStorage, `ashep-words:${of}`)
 
 const SEEN = 'ashep-seen'
-const MOST = 100
+const MOST = 20
 
 type Seen = { head: string; paths: string[] }
+
+/** Marks by issue; none where somebody else has left something under their name. */
+function readSeen(text: string): Record<string, Seen> {
+  try {
+    const found = Object.entries(JSON.parse(text || '{}') as Record<string, Seen>)
+    return Object.fromEntries(found.filter(([, seen]) => typeof seen.head === 'string' && Array.isArray(seen.paths)))
+  } catch {
+    return {}
+  }
+}
 
 /** Files of an issue's work that a person has looked through, of the commit that they were of; the last issues are kept. */
 export function useSeen(issue: string): [Seen, (seen: Seen) => void] {
   const [text, keep] = useStored(localStorage, SEEN)
-  const all: Record<string, Seen> = text ? JSON.parse(text) : {}
-  const { [issue]: seen = { head: '', paths: [] }, ...others } = all
+  const { [issue]: seen = { head: '', paths: [] }, ...others } = readSeen(text)
   return [seen, next => keep(JSON.stringify(Object.fromEntries([...Object.entries(others).slice(-MOST), [issue, next]])))]
 }
 

@@ -17,7 +17,7 @@ from ashep.adapters.verifier.checkout import Checkout, Commits, find, make_check
 from ashep.adapters.verifier.failure_causes import likely_cause
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
 from ashep.adapters.verifier.static_checks import report_error
-from ashep.core.facts.delivery import CheckResult, Verification
+from ashep.core.facts.delivery import FAILING, CheckResult, Verification
 from ashep.core.policy.checks import Criteria, ManualCheck, asks_elsewhere, hash_of, is_look, names_base
 from ashep.core.policy.disk_limits import LOW_DISK
 from ashep.core.policy.verification_settings import VerificationSettings
@@ -176,7 +176,7 @@ class LocalVerifier:
         except (AshepError, OSError) as problem:
             found = report_error(str(problem))
         took = round((anyio.current_time() - began) * 1000)
-        lacking = checkout.lacking[:_NOTES] if found.status in ("failed", "error") else ()
+        lacking = checkout.lacking[:_NOTES] if found.status in FAILING else ()
         message = " ".join(clean(self._redaction.text("; ".join([found.message, *map(str, lacking)]))).split())
         cause = await to_thread.run_sync(likely_cause, found, checkout.lacking)
         text = clean(self._redaction.text(found.output))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from ashep.adapters.git.submodules import Submodule
-from ashep.core.facts.delivery import Cause
+from ashep.core.facts.delivery import FAILING, Cause
 from ashep.ports.verifier import CheckFinding
 
 _MOST = 64 * 1024  # characters of an output, from its end
@@ -36,7 +36,7 @@ def likely_cause(found: CheckFinding, lacking: Iterable[Submodule]) -> Cause:
 
     `lacking`: the submodules that its checkout has as empty folders. Takes time in proportion to the output.
     """
-    if found.cause or found.status not in ("failed", "error"):
+    if found.cause or found.status not in FAILING:
         return found.cause
     output = found.output[-_MOST:]
     if _NETWORK.search(output):

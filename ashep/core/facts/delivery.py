@@ -149,6 +149,9 @@ class TreeSealed(RunAnswer):
 CheckStatus = Literal["passed", "failed", "skipped", "error"]
 """skipped: it is a person's · error: it could not run, which proves nothing."""
 
+FAILING: tuple[CheckStatus, ...] = ("failed", "error")
+"""Those that do not pass; a check that could not run proves nothing."""
+
 UNTESTED = "No test ran: nobody but an agent says that this works."
 """What a person reads first about work on which no check ran."""
 
@@ -191,8 +194,8 @@ class CheckResult:
 
     @property
     def fails(self) -> bool:
-        """Whether it did not pass; one that could not run proves nothing."""
-        return self.status in ("failed", "error")
+        """Whether it did not pass."""
+        return self.status in FAILING
 
     @property
     def blame(self) -> str:

@@ -300,7 +300,7 @@ class WorkEffects:
         descriptions = {check.id: check.description for check in criteria.checks}
         parts = ["The work changes nothing: its tree is that of its base."] if unchanged else []
         for one in found.results:
-            if one.status in ("failed", "error"):
+            if one.fails:
                 about = f" ({descriptions[one.check_id]})" if descriptions.get(one.check_id) else ""
                 output = (await self._text(one.output)).strip()
                 blame = f"; it {one.blame}" if one.on_base else ""

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -414,28 +414,9 @@ class AcpRunner:
 
     async def read_steps(self, session: str, size: int) -> tuple[TranscriptStep, ...]:
         """Read what was said and done in a session, from about so many bytes of its record."""
-
-        def read() -> tuple[TranscriptStep, ...]:
-            mailbox = self._find_mailbox(session)
-            steps, calls, speaker = list[TranscriptStep](), dict[str, int](), ""
-            for entry in mailbox.tail(size) if mailbox is not None else ():
-                kind, words = str(entry.get("k")), str(entry.get("x", ""))
-                if kind == "tool":
-                    call = str(entry.get("id"))
-                    place = calls.setdefault(call, len(steps))
-                    step = make_tool_step(
-                        str(entry.get("name", "")), "", "", None, failed=entry.get("status") == "failed"
-                    )
-                    steps[place : place + 1] = [step]
-                elif kind == "agent" and speaker == "agent":
-                    steps[-1] = replace(steps[-1], text=steps[-1].text + words)
-                elif kind in ("user", "agent"):
-                    steps.append(TranscriptStep("user" if kind == "user" else "assistant", words))
-                if kind in ("user", "agent", "tool"):
-                    speaker = kind
-            return redact_steps(steps, self._redact)
-
-        return await _blocking(read)
+        mailbox = await _blocking(lambda: self._find_mailbox(session))
+        entries = [] if mailbox is None else await _blocking(lambda: mailbox.tail(size))
+        return redact_steps(_make_steps(entries), self._redact)
 
     # --- questions ------------------------------------------------------------------------------------------------
 
@@ -527,6 +508,24 @@ def _close(mailbox: Mailbox, message: str) -> None:
     turn = mailbox.read(f"turns/{message}.json") or {}
     if turn.get("state") != "ended":
         mailbox.write(f"turns/{message}.json", turn | {"state": "ended", "error": STOPPED, "keeper": mailbox.keeper()})
+
+
+def _make_steps(entries: Iterable[JsonObject]) -> list[TranscriptStep]:
+    """Make steps of a record: chunks of an agent's that follow one another are one; of a call its last state counts."""
+    steps, calls, speaker = list[TranscriptStep](), dict[str, int](), ""
+    for entry in entries:
+        kind, words = str(entry.get("k")), str(entry.get("x", ""))
+        if kind == "tool":
+            place = calls.setdefault(str(entry.get("id")), len(steps))
+            failed = entry.get("status") == "failed"
+            steps[place : place + 1] = [make_tool_step(str(entry.get("name", "")), "", "", None, failed=failed)]
+        elif kind == "agent" and speaker == "agent":
+            steps[-1] = replace(steps[-1], text=steps[-1].text + words)
+        elif kind in ("user", "agent"):
+            steps.append(TranscriptStep("user" if kind == "user" else "assistant", words))
+        if kind in ("user", "agent", "tool"):
+            speaker = kind
+    return steps
 
 
 def _time_of(text: object) -> datetime | None:

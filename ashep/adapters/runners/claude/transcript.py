@@ -8,7 +8,6 @@ one is a person's unless Claude Code wrote it itself [30].
 import glob
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -128,7 +127,7 @@ def is_prompt(event: Event) -> bool:
 
 
 def read_text(message: Event) -> str:
-    """The text of a message."""
+    """The text of a message, or of a tool's answer."""
     blocks = parts(message, "content")
     return text(message, "content") or "\n".join(text(one, "text") for one in blocks if text(one, "type") == "text")
 
@@ -142,28 +141,24 @@ def read_steps(file: Path) -> list[TranscriptStep]:
             if b'"user"' not in line and b'"assistant"' not in line:
                 continue
             event = parse_object(line)
-            if event is None or event.get("isSidechain") is True:
-                continue
-            message, written_at = part(event, "message"), time_of(event)
-            role = "assistant" if event.get("type") == "assistant" else "user"
-            if (role == "assistant" or is_prompt(event)) and (words := read_text(message)):
-                steps.append(TranscriptStep(role, words, written_at=written_at))
-            for block in parts(message, "content"):
-                if text(block, "type") == "tool_use":
-                    calls[text(block, "id")] = len(steps)
-                    steps.append(make_tool_step(text(block, "name"), block.get("input"), "", written_at, failed=False))
-                elif (
-                    text(block, "type") == "tool_result"
-                    and (place := calls.get(text(block, "tool_use_id"))) is not None
-                ):
-                    answer = text(block, "content") or "\n".join(
-                        text(piece, "text") for piece in parts(block, "content")
-                    )
-                    failed, call = block.get("is_error") is True, steps[place]
-                    steps[place] = replace(
-                        call, text=make_tool_step("", "", answer, written_at, failed=failed).text, failed=failed
-                    )
+            if event is not None and event.get("isSidechain") is not True:
+                _add_steps(event, steps, calls)
     return steps
+
+
+def _add_steps(event: Event, steps: list[TranscriptStep], calls: dict[str, int]) -> None:
+    """Add what a record says; `calls`: the places of calls in `steps`, by their ids."""
+    message, written_at = part(event, "message"), time_of(event)
+    role = "assistant" if event.get("type") == "assistant" else "user"
+    if (role == "assistant" or is_prompt(event)) and (words := read_text(message)):
+        steps.append(TranscriptStep(role, words, written_at=written_at))
+    for block in parts(message, "content"):
+        if text(block, "type") == "tool_use":
+            calls[text(block, "id")] = len(steps)
+            steps.append(make_tool_step(text(block, "name"), block.get("input"), "", written_at, failed=False))
+        elif text(block, "type") == "tool_result" and (place := calls.get(text(block, "tool_use_id"))) is not None:
+            call, failed = steps[place], block.get("is_error") is True
+            steps[place] = make_tool_step(call.tool, call.arguments, read_text(block), call.written_at, failed=failed)
 
 
 def tail(file: Path, limit: int) -> str:

@@ -32,7 +32,7 @@ from ashep.core.facts.runs import Life, Model
 from ashep.core.policy.settings import OpencodeSettings
 from ashep.errors import RunnerError, RunnerMisconfigured, RunnerUnavailable
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
-from ashep.ports.transcripts import TranscriptStep
+from ashep.ports.transcripts import TranscriptStep, format_steps
 from ashep.redaction import Redaction
 
 _PAGE = 100
@@ -303,15 +303,8 @@ class OpencodeRunner:
         return True
 
     async def transcript(self, session: str, limit: int) -> str:
-        entries: list[str] = []
-        length = 0
-        for message in reversed(await self._messages(session, until=None, enough=_PAGE)):
-            if message.text:
-                entries.append(f"{message.info.role}:\n{message.text}\n")
-                length += len(entries[-1]) + 1
-            if length >= limit:
-                break
-        return "\n".join(reversed(entries))[-limit:] if limit > 0 else ""
+        messages = await self._messages(session, until=None, enough=_PAGE)
+        return format_steps([TranscriptStep(message.info.role, message.text) for message in messages], limit)
 
     async def read_steps(self, session: str) -> tuple[TranscriptStep, ...]:
         """Read what was said and done in a session, its end. Raises `RunnerError`."""

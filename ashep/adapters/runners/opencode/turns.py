@@ -1,6 +1,6 @@
 """Read a session's messages: what followed our prompt. Pure; the rules are facts/opencode.md 1, 4, 11, 24 and 25."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -108,7 +108,7 @@ class Message(Read):
         return "\n".join(part.text for part in self.parts[begins:] if part.type == "text" and not part.synthetic)
 
     @property
-    def steps(self) -> Iterator[TranscriptStep]:
+    def steps(self) -> tuple[TranscriptStep, ...]:
         """What was said and done in it, in order; its cost is with the last step."""
         steps = list[TranscriptStep]()
         for part in self.parts:
@@ -121,7 +121,7 @@ class Message(Read):
                 steps.append(make_tool_step(part.tool, state.input, answer, written_at, failed=failed))
         if steps and self.info.cost:
             steps[-1] = replace(steps[-1], cost=bound_amount(self.info.cost))
-        return iter(steps)
+        return tuple(steps)
 
     @property
     def newest(self) -> float:
