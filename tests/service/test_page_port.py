@@ -27,22 +27,22 @@ def test_where_the_port_is_taken_another_is_the_projects_own_from_now_on(
 ) -> None:
     messages = list[str]()
     with listen_here(0) as occupant:
-        occupied = occupant.getsockname()[1]
-        monkeypatch.setattr(page_port, "PORT", occupied)
-        with pytest.raises(PortTaken, match=f"port {occupied} is taken; choose another"):
+        used = occupant.getsockname()[1]
+        monkeypatch.setattr(page_port, "PORT", used)
+        with pytest.raises(PortTaken, match=f"port {used} is taken; choose another"):
             listen_somewhere(tmp_path, listen_here, messages.append, moves=False)
         assert (read_port(tmp_path), messages) == (None, [])
         with listen_somewhere(tmp_path, listen_here, messages.append, moves=True) as listener:
-            own_port = listener.getsockname()[1]
-        assert own_port != occupied
+            free = listener.getsockname()[1]
+        assert free != used
         assert messages == [
-            f"port {occupied} is taken, perhaps by another project's page; this project's is at port {own_port} from now on"
+            f"port {used} is taken, perhaps by another project's page; this project's is at port {free} from now on"
         ]
     for moves in (True, False):  # it stays where it is, though the other one has gone
         with listen_somewhere(tmp_path, listen_here, messages.append, moves=moves) as listener:
-            assert listener.getsockname()[1] == own_port
-    with listen_here(own_port), listen_somewhere(tmp_path, listen_here, messages.append, moves=True) as listener:
-        assert read_port(tmp_path) == listener.getsockname()[1] != own_port
+            assert listener.getsockname()[1] == free
+    with listen_here(free), listen_somewhere(tmp_path, listen_here, messages.append, moves=True) as listener:
+        assert read_port(tmp_path) == listener.getsockname()[1] != free
     assert len(messages) == 2
 
 
