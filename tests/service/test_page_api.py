@@ -399,6 +399,21 @@ async def test_what_was_answered_meanwhile_is_told(asked: Page, person: httpx.As
     assert (answer.status_code, "asks nothing" in answer.json()["detail"]) == (409, True)
 
 
+async def test_where_no_policy_can_be_read_nothing_is_approved(page: Page, person: httpx.AsyncClient) -> None:
+    """It could ask that every file was seen; and the person learns which line to mend."""
+    await page.stands()
+    wanted = {"do": "approve", "asked": await question(person, page.issue)}
+    policies = page.world.folder / "policies.yaml"
+    text = policies.read_text()
+    try:
+        policies.write_text(f"{text}\n  - {{")
+        answer = await person.post(f"{V1}/issues/{page.issue}", json=wanted)
+        assert (answer.status_code, "policies.yaml:" in answer.text) == (422, True), answer.text
+        assert await page.tracked() == ({Labels().needs_approval}, [])
+    finally:
+        policies.write_text(text)
+
+
 async def test_a_picture_that_is_behind_answers_nothing(page: Page, person: httpx.AsyncClient) -> None:
     """The next question may stand in the tracker, where what is drawn still shows the one before."""
     pictures = page.world.live.pictures
