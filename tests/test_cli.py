@@ -38,8 +38,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ASHEP = Path(sys.executable).with_name("ashep")
 STOPPED = {
     "running": False, "disk": "ok", "findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": [],
-    "providers": [], "quotas": [], "trees": {"kept": 0, "next": None}, "journal": None, "edit": None, "workspace": None,
-    "repository": None,
+    "providers": [], "sources": [], "quotas": [], "trees": {"kept": 0, "next": None}, "journal": None, "edit": None,
+    "workspace": None, "repository": None,
 }  # fmt: skip
 """What status says of a daemon that does not run and has left nothing worth a word."""
 

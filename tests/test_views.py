@@ -19,13 +19,14 @@ from ashep.core.delivery.workspaces import Mode
 from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.facts.records import TYPES, Entry
 from ashep.core.facts.resources import EditMended, EditRefused, RecycleWanted, RunnerSeen, ServerRestartPlanned
+from ashep.core.facts.sources import SourceStood
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.daemon import narrator
 from ashep.journal.writer import Journal
 from ashep.store.row_types import ProcessJson
-from ashep.store.schema import edit_json, repository_json, runners_json
+from ashep.store.schema import edit_json, repository_json, runners_json, sources_json
 from ashep.store.sqlite_reader import open_read_only
 from ashep.views import issue_story, runs
 from ashep.views import status as standing
@@ -159,7 +160,14 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
         | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "runners": [], "edit": None}
-        | {"workspace": None, "repository": None, "trees": {"kept": 0, "next": None}, "journal": None, "quotas": []},
+        | {
+            "sources": [],
+            "workspace": None,
+            "repository": None,
+            "trees": {"kept": 0, "next": None},
+            "journal": None,
+            "quotas": [],
+        },
         "issues": [],
     }
 
@@ -220,6 +228,17 @@ def daemon_with(key: str, written: Callable[[World], str], facts: Iterable[Fact]
         database.execute("CREATE TABLE meta (key, value)")
         database.execute("INSERT INTO meta VALUES (?, ?)", [key, written(folded(entries))])
         return {"daemon": {key: standing.of_daemon(database, key)}}
+
+
+def test_status_says_which_source_does_not_answer(told: Path) -> None:
+    def lines(*facts: Fact) -> list[str]:
+        return [*standing.sources(daemon_with("sources", sources_json, facts))]
+
+    away = SourceStood("github", "HTTP 503")
+    assert lines(away) == ["github does not answer: HTTP 503; no new issue comes from it until it does"]
+    assert lines(away, SourceStood("github")) == []
+    with contextlib.closing(open_read_only(told)) as database:
+        assert standing.of_daemon(database, "sources") == []  # the writer has it
 
 
 def test_status_says_what_is_wrong_with_the_agent_server() -> None:

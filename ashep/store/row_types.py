@@ -235,6 +235,13 @@ class OutageJson(TypedDict):
     """How many issues wait for it."""
 
 
+class SourceTroubleJson(TypedDict):
+    """A source of issues that does not answer."""
+
+    source: str
+    why: str
+
+
 class QuotaWindowJson(TypedDict):
     """A window of a quota."""
 
@@ -367,6 +374,8 @@ class DaemonJson(TypedDict):
     """The last edit of the user's files, where it cannot be used."""
     providers: list[OutageJson]
     """Those that take nothing."""
+    sources: list[SourceTroubleJson]
+    """Those of issues that do not answer."""
     quotas: list[QuotaJson]
     journal: KeptJson | None
     trees: TreesJson

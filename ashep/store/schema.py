@@ -215,6 +215,14 @@ def outages_json(world: World) -> str:
     return as_json(outages)
 
 
+def sources_json(world: World) -> str:
+    """Give the sources of issues that do not answer, each with its reason."""
+    sources: list[row_types.SourceTroubleJson] = [
+        {"source": source, "why": reason} for source, reason in sorted(world.trouble.items())
+    ]
+    return as_json(sources)
+
+
 def quotas_json(world: World) -> str:
     """Give how much of its quota each login has used, as its provider said last."""
     quotas: list[row_types.QuotaJson] = [

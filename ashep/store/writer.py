@@ -44,6 +44,7 @@ from ashep.store.schema import (
     repository_json,
     run_row,
     runners_json,
+    sources_json,
 )
 from ashep.store.sqlite_reader import NAME, VERSION
 
@@ -263,7 +264,7 @@ class Store:
         values["notices"], values["server"] = notices_json(world), runners_json(world)
         values["begins"], values["limits"] = self._begins, limits_json(world)
         values["edit"], values["workspace"], values["quotas"] = edit_json(world), mode(world), quotas_json(world)
-        values["repository"] = repository_json(world)
+        values["repository"], values["sources"] = repository_json(world), sources_json(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

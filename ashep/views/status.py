@@ -110,6 +110,7 @@ def of_all(
     pauses: list[row_types.PauseJson] = of_daemon(database, "pauses") or []
     notices: list[row_types.NoticeJson] = of_daemon(database, "notices") or []
     providers: list[row_types.OutageJson] = of_daemon(database, "providers") or []
+    sources: list[row_types.SourceTroubleJson] = of_daemon(database, "sources") or []
     kept = "SELECT count(*) AS kept, min(due) AS next FROM (SELECT json_extract(body, '$.tree.due') AS due FROM issues)"
     trees = database.execute(f"{kept} WHERE due IS NOT NULL").fetchone() if database else None
     running = database if process["running"] else None  # of one that has ended these say nothing any more
@@ -134,6 +135,7 @@ def of_all(
         "repository": of_daemon(running, "repository"),
         "edit": edit and {**edit, "problems": [hide(problem) for problem in edit["problems"]]},
         "providers": [{**outage, "why": hide(outage["why"])} for outage in providers],
+        "sources": [{**source, "why": hide(source["why"])} for source in sources],
         "quotas": of_daemon(database, "quotas") or [],
         "journal": kept_since(database),
         "trees": {"kept": trees["kept"], "next": trees["next"]} if trees else {"kept": 0, "next": None},
@@ -359,6 +361,12 @@ def outages(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
         waiting = f"{one['waiting']} issue{' waits' if one['waiting'] == 1 else 's wait'}"
         what = _OUTAGES[one["state"]] + until + tried
         yield f"{one['provider'] or 'the provider'}: {what}, {waiting} ({one['why']})"
+
+
+def sources(seen: json_types.StatusJson) -> Iterator[str]:
+    """Say of each source that does not answer why; its issues go on, and nothing new comes from it."""
+    for source in seen["daemon"].get("sources", ()):
+        yield f"{source['source']} does not answer: {source['why']}; no new issue comes from it until it does"
 
 
 _NEAR = {"allowed_warning": " (nearly all)", "rejected": " (all)"}

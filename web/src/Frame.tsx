@@ -98,6 +98,11 @@ function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pa
       bad: true,
       text: `${one.provider || 'The provider'} ${OUTAGES[one.state] ?? one.state}${until(one.until)}: ${one.why}. ${count(one.waiting, 'issue is', 'issues are')} waiting for it`,
     })),
+    ...daemon.sources.map(one => ({
+      key: `source ${one.source}`,
+      bad: true,
+      text: `${one.source} does not answer: ${one.why}. No new issue comes from it until it does`,
+    })),
     ...daemon.quotas.filter(quota => quota.status !== 'allowed' && (!quota.resets || new Date(quota.resets) > new Date())).map(quota => ({
       key: `quota ${quota.runner} ${quota.provider} ${quota.login}`,
       bad: quota.status === 'rejected',

@@ -115,6 +115,7 @@ def status(
         *standing.runners(told, current_time()),
         *standing.servers(told),
         *standing.outages(told, current_time()),
+        *standing.sources(told),
         *standing.quotas(told, current_time()),
         *standing.trees(told, current_time()),
         *standing.records(told, local),
