@@ -154,7 +154,7 @@ class Terminal:
         for started in self._beside:
             started.send_signal(signal.SIGINT)
             try:
-                started.communicate(timeout=60)
+                started.communicate(timeout=240)
             finally:
                 started.kill()
 

@@ -407,7 +407,7 @@ def test_how_a_session_is_opened_shows_no_password(tmp_path: Path) -> None:
     assert "s3cret" not in told
     line = told.splitlines()[1].replace("opencode attach", 'printf "%s\\n" "$OPENCODE_SERVER_PASSWORD" attach', 1)
     line = line.replace(" printf", "; printf", 1)  # the variable is for the program; here the shell shows it
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True, timeout=120)
     told_by_shell = ["s3cret-of_mine", "attach", "http://127.0.0.1:4711", "--dir", str(project), "--session", "ses_1"]
     assert done.stdout.splitlines() == told_by_shell
 

@@ -149,7 +149,7 @@ def test_the_stub_prints_the_answer_and_ends_with_its_code(server: Path, shell: 
     text = "t-1: passing\n7\n\\n $HOME `id`\n  last"
     (name,) = asked(server)
     answer(server / "stubs" / ANSWERS, name, code, text)
-    out, said = calling.communicate(timeout=10)
+    out, said = calling.communicate(timeout=120)
     assert (calling.returncode, out) == (code, text)
     assert said == "this waits for what the checks of your issue find in what you have committed\n"
 
@@ -160,7 +160,7 @@ def test_each_call_asks_by_a_name_of_its_own(server: Path) -> None:
     assert len({*names}) == 2
     for name in names:
         answer(server / "stubs" / ANSWERS, name, 0, name)
-    assert sorted(call.communicate(timeout=10)[0] for call in calls) == sorted(names)
+    assert sorted(call.communicate(timeout=120)[0] for call in calls) == sorted(names)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -171,7 +171,7 @@ def test_the_stub_gives_up_where_nobody_is(server: Path, shell: str) -> None:
     (server / "bin" / "sleep").chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{server / 'bin'}:{os.environ['PATH']}")
-        _, said = (calling := stub(server, shell, "verify", "t-1")).communicate(timeout=60)
+        _, said = (calling := stub(server, shell, "verify", "t-1")).communicate(timeout=240)
     assert (calling.returncode, "nobody answers: the daemon is not there" in said) == (69, True)
     assert os.listdir(server / ASKS) == []
 
@@ -179,15 +179,15 @@ def test_the_stub_gives_up_where_nobody_is(server: Path, shell: str) -> None:
 def test_the_stub_asks_nothing_else_and_takes_its_ask_along(server: Path) -> None:
     for words in (("approve", "t-1"), ("status",), ()):
         calling = stub(server, "sh", *words)
-        assert "ashep is not in here, but for `ashep verify`" in calling.communicate(timeout=10)[1]
+        assert "ashep is not in here, but for `ashep verify`" in calling.communicate(timeout=120)[1]
         assert calling.returncode == 1
     calling = stub(server, "sh", "verify", "t-1")
     while not os.listdir(server / ASKS):
         time.sleep(0.02)
     calling.terminate()
-    calling.communicate(timeout=10)
+    calling.communicate(timeout=120)
     assert (calling.returncode, os.listdir(server / ASKS)) == (130, [])
     shutil.rmtree(server / ASKS)
     calling = stub(server, "sh", "verify", "t-1")
-    calling.communicate(timeout=10)
+    calling.communicate(timeout=120)
     assert calling.returncode == 69

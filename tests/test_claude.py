@@ -40,7 +40,7 @@ class Claude:
         async with self.model:
             environ = kept | claude_environment(self.model.url, self.home)
             argv, stdin = [*self.argv, "--session-id", self.session], f"{json.dumps(message)}\n".encode()
-            done = await programs.run(argv, cwd=self.directory, env=environ, timeout=60, stdin=stdin)
+            done = await programs.run(argv, cwd=self.directory, env=environ, timeout=240, stdin=stdin)
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 

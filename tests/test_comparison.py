@@ -232,6 +232,6 @@ def test_what_was_pruned_is_not_guessed(tmp_path: Path) -> None:
 def test_it_imports_no_database_and_no_adapter(run: Run, tmp_path: Path) -> None:
     words = ["-C", str(tmp_path), "replay", "--policy", written(tmp_path / "other.yaml", UNREVIEWED)]
     code = "import sys; from ashep.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=240, check=True)
     assert "ashep.core.analysis.counterfactual" in done.stderr
     assert not {"sqlmodel", "httpx", "ashep.adapters"} & set(done.stderr.split())

@@ -27,7 +27,7 @@ def test_checks_are_shown_refused_and_set(tmp_path: Path, tmp_path_factory: pyte
     def ashep(*words: str, stdin: str = "", **more: str) -> tuple[int, str, str]:
         done = subprocess.run(
             [ASHEP, "criteria", *words], cwd=world.project, env=env | more, input=stdin, capture_output=True, text=True,
-            timeout=120,
+            timeout=240,
         )  # fmt: skip
         return done.returncode, done.stdout, done.stderr
 

@@ -131,7 +131,7 @@ def test_a_reader_that_goes_away_is_told_with_the_code_of_the_page(tmp_path: Pat
         away, out = os.pipe()
         os.close(away)
         argv = [sys.executable, "-m", "ashep", "-C", str(tmp_path), *words]
-        process = subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        process = subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
         os.close(out)
         assert (process.returncode, process.stderr) == (BROKEN_PIPE, ""), words
 

@@ -68,7 +68,7 @@ def test_the_page_can_be_followed_word_by_word(project: BeadsWorld, tmp_path: Pa
                 (project.project / "checks.yaml").write_text(text)
         (server,) = served
         server.send_signal(signal.SIGTERM)
-        out, said = server.communicate(timeout=30)
+        out, said = server.communicate(timeout=120)
         assert (server.returncode, said) == (0, "")
     finally:
         for server in served:
@@ -114,6 +114,6 @@ def begun(line: str, project: Path, environ: dict[str, str]) -> subprocess.Popen
 
 
 def carried_out(line: str, project: Path, environ: dict[str, str]) -> str:
-    done = subprocess.run(["bash", "-c", line], cwd=project, env=environ, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["bash", "-c", line], cwd=project, env=environ, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, (line, done.stdout, done.stderr)
     return done.stdout

@@ -255,7 +255,7 @@ print(*dict.fromkeys(looked))
 def loads(project: Path) -> list[str]:
     """Load a class of the project in a process of its own; what it and libraries looked for in vain then."""
     argv = [sys.executable, "-P", "-c", LOADS, str(project)]
-    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -282,7 +282,7 @@ def test_it_is_called_in_a_project_as_a_module(project: Path) -> None:
     for name in ("json", "anyio", "typer", "yaml", "pydantic"):
         (project / f"{name}.py").write_text(f"open({str(project / 'ran')!r}, 'w').close()\n")
     argv = [sys.executable, "-m", "ashep", "policy", "check"]
-    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, (project / "ran").exists()) == (0, False), done.stderr
 
 

@@ -27,7 +27,7 @@ def in_a_small_disk(folder: Path, *words: str, module: str = "tests.full_disk") 
     if subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip("this machine lets nobody mount in a namespace of his own")
     argv = ["unshare", "-Urm", sys.executable, "-m", module, str(folder / "disk"), *words]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

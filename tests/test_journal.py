@@ -408,7 +408,7 @@ anyio.run(main, Path(sys.argv[1]))
 
 @pytest.mark.promise("J4")
 def test_a_full_disk_ends_it_and_loses_nothing(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", FULL_DISK, tmp_path], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, tmp_path], capture_output=True, text=True, timeout=240)
     first, second = done.stdout.splitlines()
     assert done.returncode == 74, done.stderr
     assert "File too large" in first

@@ -162,7 +162,7 @@ def in_a_small_disk(tmp_path: Path, code: str) -> str:
     if subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip("this machine lets nobody mount in a namespace of his own")
     argv = ["unshare", "-Urm", sys.executable, str(tmp_path / "full.py"), str(tmp_path / "disk")]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

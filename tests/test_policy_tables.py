@@ -153,7 +153,7 @@ def test_the_state_of_an_issue_is_printed_and_valid(ashep: Any, tmp_path: Path) 
     assert state["route_to"] == "human"
     code = "import sys; from ashep.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     argv = [sys.executable, "-c", code, "policy", "state", "t-1"]
-    modules = subprocess.run(argv, capture_output=True, check=True, timeout=60).stderr.decode().split()
+    modules = subprocess.run(argv, capture_output=True, check=True, timeout=240).stderr.decode().split()
     heavy = ("sqlmodel", "sqlalchemy", "httpx", "anyio", "yaml", "ashep.core.policy.settings", "ashep.adapters")
     assert [name for name in heavy if name in modules] == []
     unknown = ashep("policy", "state", "t-9")

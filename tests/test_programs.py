@@ -33,7 +33,7 @@ from ashep.adapters.system import programs
 async def main():
     ended = []
     async def run():
-        done = await programs.run(["sh", "-c", "sleep 0.3; exit 7"], cwd=None, env=None, timeout=20)
+        done = await programs.run(["sh", "-c", "sleep 0.3; exit 7"], cwd=None, env=None, timeout=120)
         ended.append(done.returncode)
     async with anyio.create_task_group() as group:
         for _ in range(4):
@@ -103,7 +103,7 @@ async def test_death_by_a_signal_is_a_negative_exit_code() -> None:
 
 async def test_folder_and_environment_are_the_given_ones(tmp_path: Path) -> None:
     code = "import os; print(os.getcwd(), sorted(k for k in os.environ if k.startswith('ONLY') or k == 'HOME'))"
-    done = await programs.run([sys.executable, "-c", code], cwd=tmp_path, env={"ONLY": "1"}, timeout=20)
+    done = await programs.run([sys.executable, "-c", code], cwd=tmp_path, env={"ONLY": "1"}, timeout=120)
     assert done.stdout.decode() == f"{tmp_path.resolve()} ['ONLY']\n"
 
 
@@ -221,11 +221,11 @@ def cached(machine: Path, name: str) -> Path:
 
 
 def test_programs_that_run_take_no_thread_each() -> None:
-    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, check=True, timeout=240)
     assert done.stdout.decode().strip() == "[7, 7, 7, 7] []"
     without = THREADS.replace("programs.no_thread_each()", "contextlib.nullcontext()")
     if sys.version_info < (3, 12):
-        done = subprocess.run([sys.executable, "-c", without], capture_output=True, check=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", without], capture_output=True, check=True, timeout=240)
         assert done.stdout.count(b"waitpid") == 4, "this test can fail"
 
 
@@ -276,7 +276,7 @@ import threading, anyio
 from ashep.adapters.system import programs
 
 async def main():
-    done = await programs.run(["sh", "-c", "exit 7"], cwd=None, env=None, timeout=20)
+    done = await programs.run(["sh", "-c", "exit 7"], cwd=None, env=None, timeout=120)
     print(done.returncode)
 
 with programs.no_thread_each():
@@ -289,5 +289,5 @@ thread.join()
 
 
 def test_a_loop_of_another_thread_starts_programs_once_the_daemon_is_over() -> None:
-    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=240, check=True)
     assert done.stdout.split() == ["7", "7"]

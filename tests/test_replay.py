@@ -287,7 +287,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def repeated(state: Path, *mutant: str, **environ: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", "tests.repeat", str(state), *mutant],
-        cwd=ROOT, env={**os.environ, **environ}, capture_output=True, text=True, timeout=120,
+        cwd=ROOT, env={**os.environ, **environ}, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

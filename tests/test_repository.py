@@ -37,7 +37,7 @@ def committed() -> list[Path]:
     """List what git knows or would add: a rule must hold before the commit."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
-        check=True, timeout=60,
+        check=True, timeout=240,
     )  # fmt: skip
     return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
 
@@ -204,7 +204,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def broken(copy: Path) -> set[str]:
     """Say which contracts do not hold in a copy."""
     program = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()", "--no-cache"]
-    done = subprocess.run(program, cwd=copy, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(program, cwd=copy, capture_output=True, text=True, timeout=240, check=False)
     config = tomllib.loads((copy / "pyproject.toml").read_text())["tool"]["importlinter"]
     said = " ".join(done.stdout.split())
     verdicts = {one["id"]: re.search(re.escape(one["name"]) + r" (KEPT|BROKEN)", said) for one in config["contracts"]}

@@ -79,7 +79,7 @@ def test_defaults_fit_their_own_schema(name: str) -> None:
 
 def test_the_package_carries_the_schemas_and_the_page(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=240)
     page = built().files
     if not page:  # there is no wheel without one
         assert (done.returncode, "run `make page` first" in done.stderr) == (1, True), done.stderr

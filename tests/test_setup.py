@@ -62,7 +62,7 @@ class Machine:
         environ = {**os.environ, "PATH": str(self.bin), "XDG_CACHE_HOME": str(self.cache)}
         environ |= {"FAKE_LOG": str(self.log), "FAKE_LOCK": str(self.lock)}
         argv = [sys.executable, str(program), step]
-        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_what_the_lock_has_no_hash_of_is_refused_before_it_runs(
 def test_the_demonstration_fetches_nothing_that_tests_alone_need() -> None:
     def fetched(target: str) -> set[str]:
         make = ["make", "--dry-run", "--no-print-directory", target]
-        said = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+        said = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, timeout=240, check=True).stdout
         steps: dict[str, list[Callable[..., None]]] = runpy.run_path(str(SETUP))["STEPS"]
         return {step.__name__ for word in re.findall(r"setup\.py ([\w-]+)", said) for step in steps[word]}
 

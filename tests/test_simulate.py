@@ -229,7 +229,7 @@ def test_a_seed_gives_the_same_numbers_in_any_process(tmp_path: Path) -> None:
 def ashep(folder: Path, *words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     argv = (sys.executable, "-m", "ashep", "policy", "simulate", *words)
     env = {**os.environ, **environ}
-    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False)
 
 
 def share(dice: Dice, phase: Phase, kind: Any, move: str) -> float:

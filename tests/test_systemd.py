@@ -246,11 +246,11 @@ def test_systemd_takes_the_unit(
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o700)
     environ = {**os.environ, "XDG_RUNTIME_DIR": str(runtime)}
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environ)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, env=environ)
     ours = [line for line in done.stderr.splitlines() if unit.name in line]
     assert (done.returncode, ours) == (0, []), done.stderr
     file.write_text(unit.text.replace("Restart=on-failure", "Restart=perhaps"))
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environ)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, env=environ)
     assert "Failed to parse service restart specifier" in done.stderr, "it does look"
 
 
@@ -378,7 +378,7 @@ def test_the_unit_runs_nothing_of_the_project(tmp_path: Path) -> None:
     for more in ({}, {"PYTHONPATH": f":{project}"}):  # as where a shell told the user's manager of it
         given = {name: value for name, value in (environ | more).items() if name not in dropped}
         done = subprocess.run(
-            [*command[: command.index("-C")], "--version"], cwd=project, env=given, capture_output=True, timeout=60
+            [*command[: command.index("-C")], "--version"], cwd=project, env=given, capture_output=True, timeout=240
         )
         assert not (tmp_path / "ran").exists()
         assert (done.returncode, done.stdout[:5]) == (0, b"ashep"), done.stderr

@@ -163,7 +163,7 @@ def test_no_color_and_a_small_terminal(project: Path) -> None:
 @pytest.mark.slow
 def test_what_is_no_terminal_is_refused(project: Path) -> None:
     argv = [sys.executable, "-m", "ashep", "-C", str(project), "status", "--watch"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--watch needs a terminal" in done.stderr
     for words, environ in ((("--watch",), {"TERM": "dumb"}), (("--watch", "--json"), {})):

@@ -22,10 +22,10 @@ def test_the_page_of_a_wheel_is_shown_without_node(tmp_path: Path) -> None:
     if not built().files:
         pytest.skip("there is no wheel without a page: run `make page`")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, capture_output=True, timeout=120, check=True)
+    subprocess.run(build, cwd=ROOT, capture_output=True, timeout=240, check=True)
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         wheel.extractall(tmp_path / "site")
-    subprocess.run([*build[:-1], str(tmp_path / "again")], cwd=ROOT, capture_output=True, timeout=120, check=True)
+    subprocess.run([*build[:-1], str(tmp_path / "again")], cwd=ROOT, capture_output=True, timeout=240, check=True)
     assert next(tmp_path.glob("*.whl")).read_bytes() == next(tmp_path.glob("again/*.whl")).read_bytes()
     machine = Machine(tmp_path)
     for name, text in (("gcc", "#!/bin/sh\n"), ("go", GO)):

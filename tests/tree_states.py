@@ -33,7 +33,7 @@ class Place:
     def git(self, *arguments: str, at: Path | None = None, stdin: bytes | None = None) -> bytes:
         """Run git, which may fail: an agent tries things."""
         done = subprocess.run(
-            ["git", *arguments], cwd=at or self.tree, env=ENV, input=stdin, capture_output=True, timeout=60
+            ["git", *arguments], cwd=at or self.tree, env=ENV, input=stdin, capture_output=True, timeout=240
         )
         return done.stdout
 

@@ -27,7 +27,7 @@ def put(path: str, text: str, how: str = "a") -> None:
 
 def sh(line: str, **more: str) -> None:
     """Run a line in a shell. Its output is printed."""
-    print(subprocess.run(["sh", "-c", line], env={**os.environ, **more}, capture_output=True, timeout=15))
+    print(subprocess.run(["sh", "-c", line], env={**os.environ, **more}, capture_output=True, timeout=120))
 
 
 def dig(folder: str, depth: int = 1500) -> None:

@@ -257,14 +257,14 @@ class Stage:
 
     def git(self, *words: str, stdin: str = "", at: Path | None = None) -> str:
         done = subprocess.run(
-            ["git", *words], cwd=at or self.project, input=stdin.encode(), capture_output=True, timeout=30
+            ["git", *words], cwd=at or self.project, input=stdin.encode(), capture_output=True, timeout=120
         )
         assert done.returncode == 0, (words, done.stderr)
         return done.stdout.decode(errors="replace").strip()
 
     def bd(self, *words: str) -> str:
         done = subprocess.run(
-            [self.bd_program, "--actor=pat", *words], cwd=self.project, capture_output=True, timeout=30
+            [self.bd_program, "--actor=pat", *words], cwd=self.project, capture_output=True, timeout=120
         )
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout.decode()

@@ -127,7 +127,7 @@ class Place:
     # --- programs ---
 
     def run(self, *argv: str | Path, check: bool = True) -> str:
-        done = subprocess.run(argv, cwd=self.project, env=self.environ, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(argv, cwd=self.project, env=self.environ, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0 or not check, (argv, done.stdout, done.stderr)
         return done.stdout
 

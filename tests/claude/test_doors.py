@@ -107,7 +107,7 @@ async def test_nothing_that_stands_in_the_tree_starts(world: ClaudeWorld) -> Non
     assert not await mark.exists()
     assert PLANTED not in json.dumps([(ask.messages, ask.offered) for ask in world.model.asks])
     plain = [world.program, "-p", "--", "hello"]
-    await programs.run(plain, cwd=world.directory, env=world.environ, timeout=60)
+    await programs.run(plain, cwd=world.directory, env=world.environ, timeout=240)
     assert "hook" in await mark.read_text(), "without our settings it does, so that this test can fail"
 
 

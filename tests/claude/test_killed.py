@@ -27,7 +27,7 @@ async def owned(world: ClaudeWorld, word: str, when: str) -> tuple[str, str, str
     """What another daemon sent that is dead by now: session, message, and the instance that it was told."""
     message = f"msg_{name()}"
     argv = [sys.executable, "-m", "tests.claude.owner", world.program, world.kept, world.directory, world.home]
-    done = await programs.run([*argv, name(), message, word, when], cwd=ROOT, env=world.environ, timeout=60)
+    done = await programs.run([*argv, name(), message, word, when], cwd=ROOT, env=world.environ, timeout=240)
     assert done.returncode == -9, done.stderr
     session, instance = done.stdout.decode().split()
     return session, message, instance

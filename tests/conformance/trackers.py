@@ -73,7 +73,7 @@ class Beads:
         """Run bd as somebody else."""
         done = subprocess.run(
             [self.program, f"--actor={actor}", *arguments], cwd=project, env=self.env, input=stdin.encode(),
-            capture_output=True, timeout=60,
+            capture_output=True, timeout=240,
         )  # fmt: skip
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return done.stdout.decode()

@@ -89,7 +89,7 @@ def test_a_life_is_the_same_in_another_process() -> None:
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=240
         )
         assert done.stdout.strip() == digest(7)
 

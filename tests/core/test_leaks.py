@@ -169,7 +169,7 @@ def test_entropy() -> None:
 @pytest.mark.slow
 def test_this_repository_holds_none() -> None:
     """What nobody would call a secret: some five million characters of our own."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, timeout=60)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, timeout=240)
     paths = [name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
     texts = {name: (ROOT / name).read_bytes() for name in paths}
     found = {

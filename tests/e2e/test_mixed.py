@@ -313,7 +313,7 @@ def test_in_a_sandbox_a_person_takes_the_session_over_and_gives_it_back(apart: S
         until(lambda: "RunEnded" in [one["type"] for one in site.journal(issue)], 30, lambda: working.text)
         until(lambda: not Path(f"/proc/{pid}").exists(), 30, lambda: working.text)
         argv = [sys.executable, "-m", *shlex.split(line), "-p", "what have you done?"]
-        told = subprocess.run(argv, cwd=site.project, env=site.environ, capture_output=True, text=True, timeout=60)
+        told = subprocess.run(argv, cwd=site.project, env=site.environ, capture_output=True, text=True, timeout=240)
         assert (told.returncode, "done" in told.stdout) == (0, True), told
         (site.tree(issue) / "person.txt").write_text("mine\n")
         site.ashep("release", issue)

@@ -28,7 +28,7 @@ def test_bd_finds_the_database_from_a_tree(
     shutil.rmtree(folder / ".git", ignore_errors=True)
 
     def run(*words: str, at: Path = top) -> str:
-        return subprocess.run(words, cwd=at, check=True, capture_output=True, text=True, timeout=120).stdout
+        return subprocess.run(words, cwd=at, check=True, capture_output=True, text=True, timeout=240).stdout
 
     run("git", "init", "-q", "-b", "main")
     (folder / "code").write_text("x\n")

@@ -46,7 +46,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def run_setup(project: Path, environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SETUP, *words], cwd=project, env=environ, capture_output=True, text=True, timeout=60)
+    return subprocess.run([*SETUP, *words], cwd=project, env=environ, capture_output=True, text=True, timeout=240)
 
 
 def test_a_wrong_answer_is_asked_again_and_nothing_is_written_before_the_last(

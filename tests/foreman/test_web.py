@@ -110,7 +110,7 @@ async def test_a_judged_address_is_connected_to_by_name_whatever_the_name_leads_
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
     words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=known.test",
              "-addext", "subjectAltName=DNS:known.test", "-keyout", key, "-out", certificate]  # fmt: skip
-    await programs.run(words, cwd=tmp_path, env=None, timeout=60)
+    await programs.run(words, cwd=tmp_path, env=None, timeout=240)
     # asked for once for each connection, and never for the last one
     names |= {"known.test": ["127.0.0.1", "127.0.0.1", "127.0.0.1", "10.0.0.1"], "other.test": ["127.0.0.1"]}
     site = Site({"/": text("by name")})

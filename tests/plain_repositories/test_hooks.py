@@ -145,7 +145,7 @@ async def commit_as_an_agent(world: World, *words: str) -> Finished:
 @pytest.mark.real
 async def test_bds_own_hooks_refuse_no_commit(world: World) -> None:
     assert BD is not None
-    await run([BD, "hooks", "install"], cwd=world.top, env=None, timeout=60)
+    await run([BD, "hooks", "install"], cwd=world.top, env=None, timeout=240)
     assert "bd hooks run" in (in_gits_folder(world) / "prepare-commit-msg").read_text()
     await world.begun(ONE, {})
     for words in ((), ("--no-verify",)):

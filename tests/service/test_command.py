@@ -53,7 +53,7 @@ class Project:
         (self.folder / "acceptance.md").write_text(f"It works.\n\n```yaml\n{block}\n```\n")
 
     def ashep(self, *words: str) -> tuple[int, str, str]:
-        done = subprocess.run([ASHEP, *words], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([ASHEP, *words], cwd=self.folder, capture_output=True, text=True, timeout=240)
         return done.returncode, done.stdout, done.stderr
 
 

@@ -56,7 +56,7 @@ def server(project: Path, *words: str, last: tuple[str, ...] = ("--port", "0")) 
 
 def ui(project: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     argv = [ASHEP, "ui", *words, "--port", "0"]
-    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60, env={**os.environ, **environ})
+    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=240, env={**os.environ, **environ})
 
 
 def until(there: Path) -> None:
@@ -155,7 +155,7 @@ def test_an_agent_in_its_sandbox_gets_the_empty_page_and_finds_nothing_that_lets
     with server(project, "serve") as process:
         assert (folder / "state" / "service.token").exists()
         argv = [ASHEP, "sandbox", "--", "python3", "-c", ASKS, SAID[process.pid], str(folder / "state")]
-        result = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=240)
     assert result.stdout.splitlines() == ["200 0", "401", "False"], result.stderr
 
 

@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from ashep.adapters.git.command import NOTHING, Git
 from ashep.adapters.git.repository import Repository, TreeRepository, WorkspacePaths
-from ashep.adapters.git.tree_scan import Stat, files_of, read_stats, write_stats
+from ashep.adapters.git.tree_scan import OWN, Stat, files_of, read_stats, write_stats
 from ashep.adapters.system import programs
 from ashep.adapters.system.folders import walk
 from ashep.core.policy.settings import SetupStep
@@ -19,7 +19,7 @@ from ashep.errors import AshepError
 _MARK = "set-up"
 _LINES, _WORDS = 6, 600
 """How much of what a failed command said is told."""
-_NOT_COPIED = (".git", ".beads", ".agent-shepherd/state")
+_NOT_COPIED = (".git", *OWN)
 
 Inside = Callable[[Sequence[str], Path, Mapping[str, str], float], Awaitable[programs.Finished]]
 """Runs a program where the agents of a place run: in a folder, with variables beside theirs, for so many seconds."""
