@@ -62,18 +62,20 @@ def repeated(*parameters: object) -> list[object]:
 def take_turns(items: Iterable[pytest.Item]) -> None:
     """Leave the long tests whose turn it is not at this commit to `make deep`.
 
-    Quick tests run always, as do, of each promise, the first test with the real tools and the first long one where no
-    quick test shows it, and what is marked `always`.
+    Quick tests run always, as does what is marked `always`, and, where no quick test shows a promise, its first real
+    and its first long test. The first real test of any other promise runs at every second commit.
     """
     tests = [
         (item, _kind(item), {name for mark in item.iter_markers("promise") for name in mark.args}) for item in items
     ]
-    shown = {"real": set[str](), "slow": {name for _, kind, promises in tests if kind == "quick" for name in promises}}
+    quick = {name for _, kind, promises in tests if kind == "quick" for name in promises}
+    shown = {"real": set[str](), "slow": set(quick)}
     for item, kind, promises in tests:
         if kind == "quick" or item.get_closest_marker("full") or item.get_closest_marker("always"):
             continue
-        is_first, shown[kind] = bool(promises - shown[kind]), shown[kind] | promises
-        if not is_first and (in_full() or turn(item.nodeid) != turn(commit())):
+        new, shown[kind] = promises - shown[kind], shown[kind] | promises
+        turns = 1 if new - quick else min(2, TURNS) if new else TURNS
+        if (in_full() and not new) or turn(item.nodeid, turns) != turn(commit(), turns):
             item.add_marker(pytest.mark.full)
 
 

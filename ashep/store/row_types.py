@@ -239,7 +239,7 @@ class SourceTroubleJson(TypedDict):
     """A source of issues that does not answer."""
 
     source: str
-    why: str
+    reason: str
 
 
 class QuotaWindowJson(TypedDict):

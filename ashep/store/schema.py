@@ -218,7 +218,7 @@ def outages_json(world: World) -> str:
 def sources_json(world: World) -> str:
     """Give the sources of issues that do not answer, each with its reason."""
     sources: list[row_types.SourceTroubleJson] = [
-        {"source": source, "why": reason} for source, reason in sorted(world.trouble.items())
+        {"source": source, "reason": reason} for source, reason in sorted(world.trouble.items())
     ]
     return as_json(sources)
 

@@ -135,7 +135,7 @@ def of_all(
         "repository": of_daemon(running, "repository"),
         "edit": edit and {**edit, "problems": [hide(problem) for problem in edit["problems"]]},
         "providers": [{**outage, "why": hide(outage["why"])} for outage in providers],
-        "sources": [{**source, "why": hide(source["why"])} for source in sources],
+        "sources": [{**source, "reason": hide(source["reason"])} for source in sources],
         "quotas": of_daemon(database, "quotas") or [],
         "journal": kept_since(database),
         "trees": {"kept": trees["kept"], "next": trees["next"]} if trees else {"kept": 0, "next": None},
@@ -363,10 +363,10 @@ def outages(seen: json_types.StatusJson, now: datetime) -> Iterator[str]:
         yield f"{one['provider'] or 'the provider'}: {what}, {waiting} ({one['why']})"
 
 
-def sources(seen: json_types.StatusJson) -> Iterator[str]:
+def sources(snapshot: json_types.StatusJson) -> Iterator[str]:
     """Say of each source that does not answer why; its issues go on, and nothing new comes from it."""
-    for source in seen["daemon"].get("sources", ()):
-        yield f"{source['source']} does not answer: {source['why']}; no new issue comes from it until it does"
+    for source in snapshot["daemon"].get("sources", ()):
+        yield f"{source['source']} does not answer: {source['reason']}; no new issue comes from it until it does"
 
 
 _NEAR = {"allowed_warning": " (nearly all)", "rejected": " (all)"}

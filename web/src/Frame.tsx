@@ -101,7 +101,7 @@ function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pa
     ...daemon.sources.map(one => ({
       key: `source ${one.source}`,
       bad: true,
-      text: `${one.source} does not answer: ${one.why}. No new issue comes from it until it does`,
+      text: `${one.source} does not answer: ${one.reason}. No new issue comes from it until it does`,
     })),
     ...daemon.quotas.filter(quota => quota.status !== 'allowed' && (!quota.resets || new Date(quota.resets) > new Date())).map(quota => ({
       key: `quota ${quota.runner} ${quota.provider} ${quota.login}`,
