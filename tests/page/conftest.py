@@ -116,10 +116,11 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
+def site(tmp_path: Path, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """`request.param`: how agents reply."""
     project = repository(tmp_path / "project")
     write_starter(project / ".agent-shepherd")
-    made = life(project / ".agent-shepherd" / "state", issues=6, until="person")
+    made = life(project / ".agent-shepherd" / "state", issues=6, until="person", reply=getattr(request, "param", None))
     with start_blocking_portal() as portal:
         site = Site(
             World(project, page=static.built(), origins=("https://box.example.net",)), portal, "", browser, made=made

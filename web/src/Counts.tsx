@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 import type { Policy, Running, State } from './api'
-import { figure, STATES, to } from './look'
+import { figure, INTERRUPTED, STATES, to } from './look'
 import { Section } from './parts'
 
 const LANDS = new Set(['finishing', 'landing', 'landing_verify'])
@@ -9,22 +9,23 @@ const CHECKS = new Set(['verify', 'landing_verify'])
 
 /** What an issue that goes on is at: an agent works, its work is verified, it lands, or the daemon is away in its midst. */
 const doing = ({ code, at_work }: Pick<Running, 'code' | 'at_work'>, runs: boolean) =>
-  !runs ? 'interrupted' : LANDS.has(code) ? 'landing' : CHECKS.has(code) ? 'being verified' : at_work ? 'running' : 'going on'
+  !runs ? INTERRUPTED.word : LANDS.has(code) ? 'landing' : CHECKS.has(code) ? 'being verified' : at_work ? 'running' : 'going on'
 
 type Many = Partial<Record<State, number>>
 
 /** How many issues stand how, those that there are: one quiet line. */
 export function Counts({ counts, running, runs = true, linked = true }: { counts: Many; running?: Running[]; runs?: boolean; linked?: boolean }) {
   const lines = (Object.keys(STATES) as State[]).flatMap(state => {
-    if (state !== 'running' || !running) return [{ state, word: STATES[state].word, many: counts[state] ?? 0 }]
+    const { sign } = state === 'running' && !runs ? INTERRUPTED : STATES[state]
+    if (state !== 'running' || !running) return [{ state, sign, word: STATES[state].word, many: counts[state] ?? 0 }]
     const words = running.map(one => doing(one, runs))
-    return [...new Set(words)].map(word => ({ state, word, many: words.filter(one => one === word).length }))
+    return [...new Set(words)].map(word => ({ state, sign, word, many: words.filter(one => one === word).length }))
   })
   return (
     <ul className="counts" aria-label="Issues by state">
-      {lines.filter(({ many }) => many).map(({ state, word, many }) => (
+      {lines.filter(({ many }) => many).map(({ state, sign, word, many }) => (
         <li key={word} className={`s-${state}`}>
-          <Maybe href={linked && to.issues({ state })}><i aria-hidden>{STATES[state].sign}</i> <b>{figure(many)}</b> {word}</Maybe>
+          <Maybe href={linked && to.issues({ state })}><i aria-hidden>{sign}</i> <b>{figure(many)}</b> {word}</Maybe>
         </li>
       ))}
     </ul>

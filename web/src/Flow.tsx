@@ -65,55 +65,69 @@ const Line = memo(({ id, sourceX: x1, sourceY: y1, targetX: x2, targetY: y2, lab
 const BOXES = { drawn: Drawn }
 const LINES = { line: Line }
 const MANY = 150
-const PADDING = 0.04
-const CLOSE = 0.86 // letters of 14 px are 12 px high then
+const MARGIN = 16
+const NONE: never[] = []
+const HIGHEST = 560
+const CLOSE = 0.86 // letters of 14 px are 12 px high then, and never less
 
-/** Keeps in sight what is to be seen: all of it where it can be read, else its end, or its beginning. */
-function Sight({ boxes, size, toEnd }: { boxes: Box[]; size: Size; toEnd: boolean }) {
-  const { fitView, setCenter, getViewport } = useReactFlow()
-  const width = useStore(({ width }) => width)
-  const last = boxes.at(-1)
+type Extent = { left: number; top: number; width: number; height: number }
+
+/** Shows all of it where it can be read, else its end, or its beginning; the box around it scrolls to the rest. */
+function Sight({ of: { left, top, width, height }, toEnd }: { of: Extent; toEnd: boolean }) {
+  const { setViewport } = useReactFlow()
+  const [wide, high, root] = [useStore(({ width }) => width), useStore(({ height }) => height), useStore(({ domNode }) => domNode)]
   useEffect(() => {
-    const frame = requestAnimationFrame(() => {
-      void fitView({ maxZoom: 1, padding: PADDING }).then(() => {
-        if (!last || getViewport().zoom >= CLOSE) return
-        const [columns, heights] = [boxes.map(box => box.x), boxes.map(box => box.y)]
-        const middle = (Math.min(...heights) + Math.max(...heights) + size.height) / 2
-        const half = width / 2 / CLOSE
-        void setCenter(toEnd ? last.x + size.width + 20 - half : Math.min(...columns) - 20 + half, middle, { zoom: CLOSE })
-      })
-    })
-    return () => cancelAnimationFrame(frame)
-  }, [last?.id, boxes.length, width > 0]) // not with every number in a box: who has moved the graph is left alone
+    if (!wide || !high) return
+    const zoom = Math.min(1, Math.max(CLOSE, Math.min(wide / width, high / height)))
+    const room = wide - width * zoom
+    void setViewport({ x: (room < 0 && toEnd ? room : Math.max(0, room / 2)) - left * zoom, y: (high - height * zoom) / 2 - top * zoom, zoom })
+    if (toEnd) root?.closest('.graph')?.scrollTo({ left: wide })
+  }, [left, top, width, height, toEnd, wide, high, root])
   return null
 }
 
 export type Lane = { title: string; y: number; height: number }
 
-/** Lanes go with the graph up and down; their titles stay at its side. */
-function Lanes({ of }: { of: Lane[] }) {
-  const [, y, zoom] = useStore(({ transform }) => transform)
-  return of.map(lane => (
-    <div key={lane.title} className="lane" style={{ top: y + lane.y * zoom, height: lane.height * zoom }}><span>{lane.title}</span></div>
-  ))
+/** A frame around boxes, with a name. */
+export type Bracket = { name: string; kind: 'round' | 'tries'; x: number; y: number; width: number; height: number }
+
+/** Lanes and brackets go with the graph; their names stay in sight, at its side. */
+function Lanes({ lanes, brackets }: { lanes: Lane[]; brackets: Bracket[] }) {
+  const [left, top, zoom] = useStore(({ transform }) => transform)
+  return (
+    <>
+      {lanes.map(({ title, y, height }) => (
+        <div key={title} className="lane" style={{ top: top + y * zoom, height: height * zoom }}><span>{title}</span></div>
+      ))}
+      {brackets.map(({ name, kind, x, y, width, height }) => (
+        <div key={`${kind} ${x}`} className={`bracket ${kind}`} style={{ left: left + x * zoom, top: top + y * zoom, width: width * zoom, height: height * zoom }} aria-hidden>
+          <span>{name}</span>
+        </div>
+      ))}
+    </>
+  )
 }
 
 type Graph = {
   lanes?: Lane[]
+  brackets?: Bracket[]
   name: string
   boxes: Box[]
   arrows: Arrow[]
   size: Size
   toEnd?: boolean
+  /** Room above the first box, and all in all. */
+  above: number
   height: number
   chosen?: string
   choose?: (id: string) => void
 }
 
 /** A graph that is read, not edited. Sizes and handles are given, so that nothing is measured. A click opens what a box
- *  is of; with `choose` the first one chooses it.
+ *  is of; with `choose` the first one chooses it. What does not fit at a size that can be read scrolls in its own box;
+ *  of very many boxes only those in sight are drawn, and a drag moves them.
  */
-export default function Flow({ name, boxes, arrows, size, lanes, toEnd = false, height, chosen, choose }: Graph) {
+export default function Flow({ name, boxes, arrows, size, lanes = NONE, brackets = NONE, toEnd = false, above, height, chosen, choose }: Graph) {
   const [, go] = useLocation()
   const nodes = useMemo(
     () =>
@@ -155,31 +169,45 @@ export default function Flow({ name, boxes, arrows, size, lanes, toEnd = false, 
     const href = boxes.find(box => box.id === id)?.href
     if (href) go(href)
   }
+  const extent = useMemo(() => {
+    const [columns, top] = [boxes.map(({ x }) => x), Math.min(...boxes.map(({ y }) => y))]
+    const left = Math.min(...columns) - MARGIN
+    return { left, top: top - above, width: Math.max(...columns) + size.width + MARGIN - left, height }
+  }, [boxes, size, above, height])
+  const many = boxes.length > MANY
   return (
     <div
       className="graph"
-      style={{ height }}
+      role="group"
+      aria-label={name}
+      tabIndex={0}
+      style={{ height: Math.min(height, HIGHEST) }}
       onKeyDown={event => event.key === 'Enter' && open((event.target as HTMLElement).dataset.id)}
     >
-      <ReactFlow
-        aria-label={name}
-        nodes={nodes}
-        edges={edges}
-        nodeTypes={BOXES}
-        edgeTypes={LINES}
-        minZoom={0.2}
-        maxZoom={2}
-        onlyRenderVisibleElements={boxes.length > MANY}
-        nodesDraggable={false}
-        nodesConnectable={false}
-        elementsSelectable={false}
-        zoomOnScroll={false}
-        preventScrolling={false}
-        onNodeClick={(_, node) => (choose && node.id !== chosen ? choose(node.id) : open(node.id))}
-      >
-        {lanes && <Lanes of={lanes} />}
-        <Sight boxes={boxes} size={size} toEnd={toEnd} />
-      </ReactFlow>
+      <div style={{ height: '100%', minHeight: height * CLOSE, minWidth: many ? 0 : extent.width * CLOSE }}>
+        <ReactFlow
+          aria-label={name}
+          nodes={nodes}
+          edges={edges}
+          nodeTypes={BOXES}
+          edgeTypes={LINES}
+          minZoom={CLOSE}
+          maxZoom={1}
+          onlyRenderVisibleElements={many}
+          nodesDraggable={false}
+          nodesConnectable={false}
+          elementsSelectable={false}
+          panOnDrag={many}
+          zoomOnScroll={false}
+          zoomOnPinch={false}
+          zoomOnDoubleClick={false}
+          preventScrolling={false}
+          onNodeClick={(_, node) => (choose && node.id !== chosen ? choose(node.id) : open(node.id))}
+        >
+          <Lanes lanes={lanes} brackets={brackets} />
+          <Sight of={extent} toEnd={toEnd} />
+        </ReactFlow>
+      </div>
     </div>
   )
 }

@@ -3,8 +3,8 @@ import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Story } from './api'
 import { Acts, Follows, Review } from './Card'
-import { count, evidence, figure, money, span, STATES, to } from './look'
-import { Choice, Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Stands, Trouble, useNarrow, useWide, When, Words } from './parts'
+import { count, evidence, figure, money, span, to } from './look'
+import { Choice, Empty, Facts, Findings, H1, Loading, Pairs, Section, Stands, Trouble, useNarrow, useWide, When, Words } from './parts'
 
 const Course = lazy(() => import('./Course').then(({ Course }) => ({ default: Course })))
 const TABS = [
@@ -86,7 +86,7 @@ function Dependencies({ of }: { of: Story }) {
       {of.depends_on.map(({ issue, type, state }) => (
         <span key={issue + type}>
           <Link href={to.issue(issue)}>{issue}</Link> {type !== 'blocks' && type}{' '}
-          {state ? <Mark as={state} sign={STATES[state].sign}>{STATES[state].word}</Mark> : 'which is not known here'}
+          {state ? <Stands state={state} /> : 'which is not known here'}
         </span>
       ))}
     </p>

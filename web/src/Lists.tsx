@@ -4,7 +4,7 @@ import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react'
 import { Link } from 'wouter'
 import { api, got, type Issue, type State } from './api'
 import { count, STATES, to } from './look'
-import { Ago, Choice, Empty, H1, Loading, NoMatch, Stands, Trouble, useNarrow } from './parts'
+import { Ago, Choice, Empty, H1, Loading, NoMatch, Stands, Trouble, useLooks, useNarrow } from './parts'
 
 const ROW = 48
 export const PAGE = 100
@@ -57,6 +57,7 @@ export function Issues() {
   const [filter, narrow] = useNarrow()
   const [state, phase, policy, text] = ['state', 'phase', 'policy', 'q'].map(name => filter.get(name) ?? '') as [State | '', string, string, string]
   const q = useDeferredValue(text)
+  const { issue: look } = useLooks()
   const asked = useInfiniteQuery({
     queryKey: ['issues', state, phase, policy, q],
     initialPageParam: undefined as string | undefined,
@@ -81,7 +82,7 @@ export function Issues() {
           Id or title
           <input type="search" maxLength={200} value={text} onChange={event => narrow('q', event.target.value)} />
         </label>
-        <Choice label="State" value={state} choose={one => narrow('state', one)} of={[ALL, ...Object.entries(STATES).map(([one, { word }]) => [one, word] as const)]} />
+        <Choice label="State" value={state} choose={one => narrow('state', one)} of={[ALL, ...(Object.keys(STATES) as State[]).map(one => [one, look(one).word] as const)]} />
         {['phase', 'policy'].map(
           name =>
             filter.has(name) && (

@@ -2,12 +2,11 @@ import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import type { Policy, State } from './api'
 import Flow, { type Arrow, type Box } from './Flow'
-import { count, figure, STATES, to } from './look'
-import { Section, Table } from './parts'
+import { count, figure, type Look, STATES, to } from './look'
+import { Section, Table, useLooks } from './parts'
 
 const SIZE = { width: 146, height: 72 }
 const STEP = { x: 226, y: 96 }
-const HEIGHT = 290
 const FAILURES = new Set(['failed', 'partial', 'timed out', 'stalled'])
 const ENDS: Record<string, { as: State; state?: State }> = {
   close: { as: 'closed', state: 'closed' },
@@ -34,12 +33,12 @@ function bundles(edges: Policy['edges']): Bundle[] {
 const named = (moves: string[]) =>
   moves.length === FAILURES.size && moves.every(move => FAILURES.has(move)) ? 'any failure' : moves.join(', ').replaceAll('_', ' ')
 
-type Stand = (typeof STATES)[State]
-const inStates = (states: Policy['phases'][number]['states'], say: (state: Stand) => string) =>
-  (Object.keys(STATES) as State[]).flatMap(state => (states?.[state] ? [`${say(STATES[state])} ${figure(states[state])}`] : []))
+type Say = (state: State) => Look
+const inStates = (states: Policy['phases'][number]['states'], say: (state: State) => string) =>
+  (Object.keys(STATES) as State[]).flatMap(state => (states?.[state] ? [`${say(state)} ${figure(states[state])}`] : []))
 
 /** Phases on a line in the policy's order, ends in the last column; what leads back is an arc above, failures go below. */
-function placed({ policy, phases, edges }: Policy, linked: boolean): [Box[], Arrow[]] {
+function placed({ policy, phases, edges }: Policy, linked: boolean, look: Say): [Box[], Arrow[]] {
   const steps = phases.filter(one => one.kind !== 'end')
   const ends = phases.filter(one => one.kind === 'end')
   const column = new Map(phases.map(one => [one.name, one.kind === 'end' ? steps.length : steps.indexOf(one)]))
@@ -53,8 +52,8 @@ function placed({ policy, phases, edges }: Policy, linked: boolean): [Box[], Arr
       x: (column.get(name) ?? 0) * STEP.x,
       y: (lane.get(name) ?? 0) * STEP.y,
       title: name,
-      lines: [issues === null ? '' : issues ? inStates(states, ({ sign }) => sign).join(' · ') : 'no issue', findings.length ? `✕ ${findings.join(', ')}` : needs].filter(Boolean),
-      said: [issues === null ? '' : count(issues, 'issue'), ...inStates(states, ({ word }) => word), ...findings, needs].filter(Boolean).join(', '),
+      lines: [issues === null ? '' : issues ? inStates(states, state => look(state).sign).join(' · ') : 'no issue', findings.length ? `✕ ${findings.join(', ')}` : needs].filter(Boolean),
+      said: [issues === null ? '' : count(issues, 'issue'), ...inStates(states, state => look(state).word), ...findings, needs].filter(Boolean).join(', '),
       sign: '',
       as,
       shape: kind === 'agent' ? undefined : kind,
@@ -79,9 +78,11 @@ function placed({ policy, phases, edges }: Policy, linked: boolean): [Box[], Arr
   return [boxes, arrows]
 }
 
-/** As much as it takes in its own size, arcs above included; a graph stands in the middle. */
-const high = ([boxes, arrows]: [Box[], Arrow[]]) =>
-  Math.max(...boxes.map(({ y }) => y)) + SIZE.height + 2 * Math.max(24, ...arrows.map(({ way, rise = 0 }) => (way === 'over' ? 0.75 * rise + 24 : 0)))
+/** Room above its boxes, for arcs, and how high it is in its own size. */
+function measured([boxes, arrows]: [Box[], Arrow[]]) {
+  const above = Math.max(24, ...arrows.map(({ way, rise = 0 }) => (way === 'over' ? 0.75 * rise + 24 : 0)))
+  return { above, height: Math.max(...boxes.map(({ y }) => y)) + SIZE.height + above + 24 }
+}
 
 /** Policies, the one with the most issues first; `linked`: as they are now, else nothing leads to the present. */
 export default function PolicyGraph({ title, policies, linked = false }: { title: string; policies: Policy[]; linked?: boolean }) {
@@ -89,7 +90,9 @@ export default function PolicyGraph({ title, policies, linked = false }: { title
   const many = (policy: Policy) => policy.phases.reduce((sum, one) => sum + (one.issues ?? 0), 0)
   const busiest = policies.toSorted((a, b) => many(b) - many(a))[0]
   const policy = policies.find(one => one.policy === chosen) ?? busiest
-  const graph = useMemo(() => (policy ? placed(policy, linked) : null), [policy, linked])
+  const { issue: look } = useLooks()
+  const interrupted = linked && look('running').word
+  const graph = useMemo(() => (policy ? placed(policy, linked, linked ? look : state => ({ as: state, ...STATES[state] })) : null), [policy, linked, interrupted])
   return (
     <Section name="policy" title={title}>
       {policies.length > 1 && (
@@ -97,7 +100,7 @@ export default function PolicyGraph({ title, policies, linked = false }: { title
           {policies.map(one => <option key={one.policy} value={one.policy}>{one.policy} ({count(many(one), 'issue')})</option>)}
         </select>
       )}
-      {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} height={linked ? high(graph) : HEIGHT} /> : <div className="graph" />}
+      {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} {...measured(graph)} /> : <div className="graph" />}
       {policy?.findings.map(({ code, severity, phase, message }) => (
         <p key={code + phase + message} className={severity === 'error' ? 'line bad' : 'line'}>
           {severity} {code}: {phase && <><Link href={to.issues({ policy: policy.policy, phase })}>{phase}</Link>: </>}
@@ -119,7 +122,7 @@ function AsTable({ policy: { policy, phases, edges }, linked }: { policy: Policy
           name,
           kind === 'end' || !linked ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>,
           issues,
-          bundles(edges.filter(edge => edge.source === name)).map(one => `${named(one.moves)} → ${one.target}${one.taken ? ` (taken ${figure(one.taken)} times)` : ''}`).join('; '),
+          bundles(edges.filter(edge => edge.source === name)).map(one => `${named(one.moves)} → ${one.target}${one.taken ? ` (taken ${count(one.taken, 'time')})` : ''}`).join('; '),
         ])}
       />
     </details>

@@ -3,8 +3,8 @@ import { type ReactNode, useState } from 'react'
 import { Link } from 'wouter'
 import { api, asks, got, type Run as Told } from './api'
 import { Checks } from './Review'
-import { count, lasting, money, RUNS, to, took } from './look'
-import { H1, Loading, Mark, Pairs, Section, Trouble, useNow, When, Words } from './parts'
+import { count, lasting, money, to, took } from './look'
+import { H1, Loading, Mark, Pairs, Section, Trouble, useLooks, When, Words } from './parts'
 import { Alive, Diff, Session, useLife } from './Work'
 
 type Choice = { why?: string; others?: { agent: string; why: string }[]; slug?: string; timeout?: string }
@@ -26,9 +26,9 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
   const { run, prompts, turns, rejected, commits } = told
   const choice = told.choice as unknown as Choice
   const verified = told.verified as unknown as Verified[]
-  const { sign, word, as } = RUNS[run.state]
+  const looks = useLooks()
+  const { sign, word, as } = looks.run(run.state)
   const { outcome } = run
-  const now = useNow()
   const signs = useLife(run)
   return (
     <>
@@ -36,7 +36,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
         <span><Mark as={as} sign={sign}><b>{word}</b></Mark> {outcome?.verdict && <b>{outcome.verdict.replaceAll('_', ' ')}</b>}</span>
         <span>{run.agent}</span>
         {(run.provider || run.model) && <span>{[run.provider, run.model].filter(Boolean).join('/')}</span>}
-        {run.started_at && <span>{took(run, now)}</span>}
+        {run.started_at && <span>{took(run, looks.until)}</span>}
         {run.tokens > 0 && <span>{count(run.tokens, 'token')}</span>}
         {run.cost > 0 && <span>{money(run.cost)}</span>}
       </p>

@@ -4,14 +4,15 @@ import { Link, useSearch } from 'wouter'
 import { api, got, type RunRecord } from './api'
 import { ALL, PAGE, Rows } from './Lists'
 import { count, figure, money, RUNS, short, to, took } from './look'
-import { Choice, Empty, H1, Loading, Mark, NoMatch, Trouble, useNarrow, useNow, useWide, When } from './parts'
+import { Choice, Empty, H1, Loading, Mark, NoMatch, Trouble, useLooks, useNarrow, useWide, When } from './parts'
 
 const Timeline = lazy(() => import('./Timeline'))
 
 export function Runs() {
   const [filter, narrow] = useNarrow()
   const [state, agent, issue] = ['state', 'agent', 'issue'].map(name => filter.get(name) ?? '') as [string, string, string]
-  const [now, wide] = [useNow(), useWide()]
+  const { run: look, until } = useLooks()
+  const wide = useWide()
   const asked = useInfiniteQuery({
     queryKey: ['runs', state, agent, issue],
     initialPageParam: undefined as number | undefined,
@@ -57,15 +58,15 @@ export function Runs() {
             items={items}
             total={total}
             more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
-            state={one => RUNS[one.state].as}
+            state={one => look(one.state).as}
             row={one => [
-              <Mark {...RUNS[one.state]}>{RUNS[one.state].word}</Mark>,
+              <Mark {...look(one.state)}>{look(one.state).word}</Mark>,
               <>
                 <Link href={to.issue(one.issue)}>{one.issue}</Link> / <Link data-step href={to.run(one.run)}>{short(one.run)}</Link>
               </>,
               one.agent,
               <When at={one.planned_at} alone />,
-              took(one, now),
+              took(one, until),
               money(one.cost),
               <Result of={one} />,
             ]}
@@ -86,6 +87,7 @@ function Result({ of: { outcome, error, why } }: { of: RunRecord }) {
 /** How many runs there are of each state; it is the legend of the canvas, too. */
 function States({ states, state }: { states: Record<string, number>; state: string }) {
   const search = useSearch()
+  const { run: look } = useLooks()
   const link = (to: string) => {
     const next = new URLSearchParams(search)
     if (to === state) next.delete('state')
@@ -94,16 +96,16 @@ function States({ states, state }: { states: Record<string, number>; state: stri
   }
   return (
     <ul className="chips" aria-label="Runs by state">
-      {Object.entries(RUNS).map(
-        ([one, { as, sign, word }]) =>
-          (one in states || one === state) && (
-            <li key={one} className={`s-${as}`}>
-              <Link href={link(one)} replace aria-current={one === state ? 'true' : undefined}>
-                <i aria-hidden>{sign}</i> <b>{figure(states[one] ?? 0)}</b> {word} {one === state && <span aria-label="clear this filter">✕</span>}
-              </Link>
-            </li>
-          ),
-      )}
+      {(Object.keys(RUNS) as RunRecord['state'][])
+        .filter(one => one in states || one === state)
+        .map(one => [one, look(one)] as const)
+        .map(([one, { as, sign, word }]) => (
+          <li key={one} className={`s-${as}`}>
+            <Link href={link(one)} replace aria-current={one === state ? 'true' : undefined}>
+              <i aria-hidden>{sign}</i> <b>{figure(states[one] ?? 0)}</b> {word} {one === state && <span aria-label="clear this filter">✕</span>}
+            </Link>
+          </li>
+        ))}
     </ul>
   )
 }

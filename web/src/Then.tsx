@@ -91,23 +91,21 @@ export function Then({ at, issue }: { at: string; issue: string | null }) {
             <Section name="waiting" title={ <>Waiting for you <span className="badge">{data.waiting.length}</span></> }>
               {data.waiting.length ? <ol className="cards">{data.waiting.map(one => <li key={one.issue}><Stood issue={one} /></li>)}</ol> : <Empty>Nothing was waiting for you.</Empty>}
             </Section>
-            <div>
-              {wide ? <Suspense fallback={<div className="graph" />}><PolicyGraph title="Policy" policies={data.policies} /></Suspense> : data.policies.filter(({ phases }) => phases.some(one => one.issues)).map(one => <PhaseList key={one.policy} title={`Policy ${one.policy}`} policy={one} />)}
-              <Section name="running" title="Was running">
-                {data.running.length ? (
-                  <Table
-                    heads={['Issue', 'Run', 'Since']}
-                    rows={data.running.map(one => [
-                      one.issue,
-                      <><Link data-step href={to.issue(one.issue)}>{one.issue}</Link> <span className="quiet">{one.title}</span></>,
-                      <span className="short" title={one.reason}>{one.run ? <Link href={to.run(one.run)}>{short(one.run)}</Link> : (one.phase ?? one.reason)}</span>,
-                      <When at={one.since} />,
-                    ])}
-                  />
-                ) : <Empty>Nothing was running.</Empty>}
-              </Section>
-            </div>
+            <Section name="running" title="Was running">
+              {data.running.length ? (
+                <Table
+                  heads={['Issue', 'Run', 'Since']}
+                  rows={data.running.map(one => [
+                    one.issue,
+                    <><Link data-step href={to.issue(one.issue)}>{one.issue}</Link> <span className="quiet">{one.title}</span></>,
+                    <span className="short" title={one.reason}>{one.run ? <Link href={to.run(one.run)}>{short(one.run)}</Link> : (one.phase ?? one.reason)}</span>,
+                    <When at={one.since} />,
+                  ])}
+                />
+              ) : <Empty>Nothing was running.</Empty>}
+            </Section>
           </div>
+          {wide ? <Suspense fallback={<div className="graph" />}><PolicyGraph title="Policy" policies={data.policies} /></Suspense> : data.policies.filter(({ phases }) => phases.some(one => one.issues)).map(one => <PhaseList key={one.policy} title={`Policy ${one.policy}`} policy={one} />)}
           <Counts counts={data.counts} linked={false} />
         </>
       )}

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
-import { api, asks, got, type TimelineData } from './api'
+import { api, asks, got, type RunRecord, type TimelineData } from './api'
 import { chart, type Pointed } from './chart'
 import { figure, span, to, when } from './look'
-import { Choice, Loading, Trouble, useNow } from './parts'
-import { type Drawn, goesOn, laid, look } from './time'
+import { Choice, Loading, Trouble, useLooks, useNow } from './parts'
+import { type Drawn, goesOn, laid } from './time'
 
 const OFTEN = 5000 // milliseconds between two answers: in a busy night something changes all the time
 let asked = 0
@@ -19,8 +19,8 @@ async function columns({ signal }: { signal: AbortSignal }): Promise<TimelineDat
 }
 
 /** A run in words. */
-function told(data: TimelineData, run: number, later: number): string {
-  const { sign, word } = look(data, run)
+function told(data: TimelineData, run: number, later: number, as: ReturnType<typeof useLooks>['run']): string {
+  const { sign, word } = as(data.states[data.state[run]!] as RunRecord['state'])
   const [before, starting, after] = [data.held, data.starting, data.verified].map(part => part[run]!)
   const long = data.length[run]! + (goesOn(data, run) ? later : 0)
   const parts = [
@@ -60,6 +60,7 @@ export default function Timeline({ state, agent, issue }: Which) {
   const query = useQuery({ queryKey: ['timeline'], queryFn: columns, structuralSharing: false })
   const { data } = query
   const home = useQuery(asks.now())
+  const { run: runLook } = useLooks()
   const [by, order] = useState('slot')
   const [fold, folded] = useState(true)
   const [run, choose] = useState(-1)
@@ -132,13 +133,13 @@ export default function Timeline({ state, agent, issue }: Which) {
         {!data && <Loading />}
         {pointed && data && (
           <p className="tip" aria-hidden style={beside(pointed, canvas.current!.clientWidth)}>
-            {told(data, pointed.run, later)}
+            {told(data, pointed.run, later, runLook)}
           </p>
         )}
       </div>
       <p role="status" className="pointed">
         {data && shown >= 0 && data.run[shown] ? (
-          <Link href={to.run(data.run[shown])}>{told(data, shown, later)}</Link>
+          <Link href={to.run(data.run[shown])}>{told(data, shown, later, runLook)}</Link>
         ) : (
           drawn && `${figure(drawn.runs.length)} of ${figure(drawn.data.run.length)} runs. Scroll to zoom, drag to move; arrow keys go from run to run`
         )}

@@ -11,7 +11,9 @@ export const STATES: Record<State, { word: string; sign: string }> = {
   closed: { word: 'closed', sign: '✓' },
 }
 
-type Look = { word: string; sign: string; as: State }
+export type Look = { word: string; sign: string; as: State }
+/** What was under way when the daemon ended. */
+export const INTERRUPTED = { word: 'interrupted', sign: '▷' }
 export const RUNS: Record<RunRecord['state'], Look> = {
   planned: { word: 'planned', sign: '◷', as: 'time' },
   running: { word: 'running', sign: '▶', as: 'running' },
@@ -100,8 +102,10 @@ export const exactly = (at: string | number) => zone().full.format(new Date(at))
 /** How far a moment is from now, either way. */
 export const distance = (at: string, now: number) => (Date.parse(at) > now ? `in ${span(Date.parse(at) - now)}` : `${span(now - Date.parse(at))} ago`)
 
-export function took(run: RunRecord, now: number): string {
-  return run.started_at ? span((run.ended_at ? Date.parse(run.ended_at) : now) - Date.parse(run.started_at)) : ''
+/** `until`: how far it goes that has not ended; NaN: nobody knows. */
+export function took({ started_at, ended_at }: RunRecord, until: number): string {
+  const length = (ended_at ? Date.parse(ended_at) : until) - Date.parse(started_at ?? '')
+  return Number.isNaN(length) ? '' : span(length)
 }
 
 const number = new Intl.NumberFormat('en-GB')

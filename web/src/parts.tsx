@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useSyncExternalStore } from 'react'
 import { useLocation, useSearch } from 'wouter'
-import { asks, isReading, Refused, type State, store, told } from './api'
-import { distance, exactly, type Finding, span, STATES, when } from './look'
+import { asks, isReading, Refused, type RunRecord, type State, store, told } from './api'
+import { distance, exactly, type Finding, INTERRUPTED, type Look, RUNS, span, STATES, when } from './look'
 import { times } from './settings'
 import { entitle } from './tab'
 
@@ -77,11 +77,20 @@ export function Mark({ as, sign, children }: { as: State; sign: string; children
   )
 }
 
-/** How an issue stands now: without a daemon nothing runs. */
+/** How issues and runs look now: without a daemon nothing runs; `until`: how far goes what has not ended. */
+export function useLooks() {
+  const now = useNow()
+  const { running: runs = true, ended } = useQuery(asks.now()).data?.daemon ?? {}
+  const issue = (state: State) => ({ as: state, ...STATES[state], ...(state === 'running' && !runs && INTERRUPTED) })
+  const run = (state: RunRecord['state']): Look => ({ ...RUNS[state], ...(state === 'running' && !runs && INTERRUPTED) })
+  return { issue, run, until: runs ? now : Date.parse(ended ?? '') }
+}
+
+/** How an issue stands now, or `then`. */
 export function Stands({ state, then = false }: { state: State; then?: boolean }) {
-  const { data } = useQuery(asks.now())
-  const { sign, word } = STATES[state]
-  return <Mark as={state} sign={sign}>{state === 'running' && !then && data?.daemon.running === false ? 'interrupted' : word}</Mark>
+  const { issue } = useLooks()
+  const { sign, word } = then ? STATES[state] : issue(state)
+  return <Mark as={state} sign={sign}>{word}</Mark>
 }
 
 export function Findings({ found, label = 'Evidence' }: { found: Finding[]; label?: string }) {
