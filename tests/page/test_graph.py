@@ -30,7 +30,6 @@ SMALL = """() => {
 """Texts whose letters are drawn less than 12 px high."""
 
 
-
 def loops(_: Any, run: Run) -> str:
     """Fail the first run of all, and want more work of the first visit."""
     if run.id.endswith("implement.1.1"):

@@ -14,6 +14,8 @@ from ashep.config import write_starter
 from ashep.store.sqlite_reader import open_read_only
 from ashep.views.status import count_states
 from tests.page.conftest import Site
+from tests.page.test_axe import BESIDE, there
+from tests.page.test_now import PHONE, high
 from tests.recorded import life
 from tests.service.test_entrance import SAID, server, until
 from tests.service.worlds import repository
@@ -55,3 +57,25 @@ def test_other_projects_are_a_click_away(site: Site, runtime: Path, tmp_path: Pa
         expect(first.get_by_role("link")).to_have_attribute("href", SAID[process.pid])
         expect(second).to_contain_text("This project")
         assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+def test_projects_fit_a_phone_and_say_what_can_be_typed(site: Site) -> None:
+    """In the dark, too."""
+    calc = {"name": "calc", "folder": "/w/calc", "url": "http://127.0.0.1:8090", "works": True, "running": 2}
+    closed = {"name": "shut", "folder": "/w/my shut", "url": None, "works": False, "running": 0}
+    hidden = {"name": "hidden", "folder": None, "url": None, "works": True, "running": 1}
+    found = [calc | {"current": True, "waiting": 3}, closed | {"current": False, "waiting": 0}]
+    found.append(hidden | {"current": False, "waiting": 1})
+    context = site.browser.new_context(viewport=PHONE, color_scheme="dark")
+    context.route("**/api/v1/projects", lambda route: route.fulfill(json={"projects": found}))
+    tab = site.opened(context)
+    there(site, tab, "/projects")
+    rows = tab.locator(".projects li")
+    expect(rows.nth(1)).to_contain_text("Nothing is waiting for you · the daemon is not running")
+    expect(rows.nth(1)).to_contain_text("ashep -C '/w/my shut' ui")
+    expect(rows.nth(2)).not_to_contain_text("ashep -C")
+    expect(tab.locator("header .others")).to_be_visible()
+    name = tab.locator("header strong")
+    assert name.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert high(tab) == []
+    assert tab.evaluate(BESIDE) <= 0

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import { api, got } from './api'
-import { count } from './look'
+import { count, figure } from './look'
 import { H1, Loading, Trouble } from './parts'
 
 const AGAIN = 60_000
@@ -14,6 +14,9 @@ export function Others() {
   if (!others.length) return null
   return <Link className="others" href="/projects" aria-label={`Projects, ${waiting} waiting in others`}>Projects{waiting > 0 && <b> {waiting}</b>}</Link>
 }
+
+/** As a shell takes it. */
+const quoted = (path: string) => (/[^\w/.@+-]/.test(path) ? `'${path.replaceAll("'", "'\\''")}'` : path)
 
 export default function Projects() {
   const { data, ...of } = useQuery({ ...asked, refetchInterval: AGAIN })
@@ -28,11 +31,11 @@ export default function Projects() {
             <h2>{one.current ? <Link href="/">{one.name}</Link> : one.url ? <a href={one.url}>{one.name}</a> : one.name}</h2>
             <p>
               {one.waiting === null ? 'Another version of Agent Shepherd works here.' : (
-                <><b>{one.waiting} waiting for you</b> · {one.works ? `${one.running} running` : 'the daemon is not running'}</>
+                <>{one.waiting ? <b>{figure(one.waiting)} waiting for you</b> : 'Nothing is waiting for you'} · {one.works ? `${figure(one.running ?? 0)} running` : 'the daemon is not running'}</>
               )}
             </p>
             <p className="quiet">
-              {one.current ? 'This project' : one.url ? <>Its page is at {new URL(one.url).host}</> : <>Its page is not open: <code>ashep -C {one.folder} ui</code></>}
+              {one.current ? 'This project' : one.url ? <>Its page is at {new URL(one.url).host}</> : <>Its page is not open{one.folder && <>: <code>ashep -C {quoted(one.folder)} ui</code></>}</>}
               {one.folder && (one.current || one.url) && <> · <code>{one.folder}</code></>}
             </p>
           </li>
