@@ -109,6 +109,8 @@ def play(session: str, text: str) -> str:
         update(session, "usage_update", used=10, size=100, _meta={"_claude/rateLimit": info})
         update(session, "usage_update", used=10, size=100, _meta={"_claude/rateLimit": {"x": "y" * 20_000}})
         raise RuntimeError("You've hit your weekly limit · resets 3am (Europe/Berlin)")
+    for currency in (word.removeprefix("COSTS:") for word in words if word.startswith("COSTS:")):
+        update(session, "usage_update", used=10, size=100, cost={"amount": 3.0, "currency": currency})
     if "CUT" in words:
         return "max_tokens"
     if "ASKS" in words:

@@ -407,6 +407,14 @@ async def test_a_quota_is_read_as_the_adapter_of_claude_code_hands_it_on(place: 
     assert (turn.refused.kind, "resets 3am" in turn.refused.why) == ("limited", True)
 
 
+async def test_a_cost_in_another_currency_than_dollars_is_none_and_said_once(place: Place) -> None:
+    prompt = await place.begin("COSTS:EUR COSTS:EUR")
+    assert (await place.reached(prompt)).cost == 0.0
+    said = [step.text for step in await place.runner.read_steps(prompt.session, 10_000) if step.tool == "cost"]
+    assert said == ["EUR: not counted, for budgets and reports are in US dollars"]
+    assert (await place.reached(await place.begin("COSTS:EUR COSTS:usd"))).cost == 3.0
+
+
 async def test_a_turn_that_a_limit_ended_is_cut_off_and_no_error(place: Place) -> None:
     turn = await place.reached(await place.begin("CUT"))
     assert (turn.cut, turn.error) == (True, None)

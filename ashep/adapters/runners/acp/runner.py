@@ -523,7 +523,9 @@ def _make_steps(entries: Iterable[JsonObject]) -> list[TranscriptStep]:
             steps[-1] = replace(steps[-1], text=steps[-1].text + words)
         elif kind in ("user", "agent"):
             steps.append(TranscriptStep("user" if kind == "user" else "assistant", words))
-        if kind in ("user", "agent", "tool"):
+        elif kind == "cost":
+            steps.append(make_tool_step("cost", "", words, None, failed=False))
+        if kind in ("user", "agent", "tool", "cost"):
             speaker = kind
     return steps
 

@@ -81,6 +81,7 @@ class SessionHost:
         self._rules = [PermissionRule.model_validate(one) for one in self._session.get("permissions", ())]
         self._agent: AgentProcess | None = None
         self._id, self._offer, self._cost = "", SessionCapabilities(), 0.0
+        self._foreign = ""
         self._turn: _Turn | None = None
         self._replay: SessionHistory | None = None
         self._calls = dict[str, JsonObject]()
@@ -344,8 +345,13 @@ class SessionHost:
         elif kind in ("tool_call", "tool_call_update"):
             self._hear_tool(told, turn)
         elif kind == "usage_update":
-            amount: object = as_object(told.get("cost")).get("amount")
-            self._cost = float(bound_amount(amount)) if isinstance(amount, int | float) else self._cost
+            cost = as_object(told.get("cost"))
+            amount, currency = cost.get("amount"), str(cost.get("currency") or "USD")[:20]
+            if currency.upper() == "USD":
+                self._cost = float(bound_amount(amount)) if isinstance(amount, int | float) else self._cost
+            elif currency != self._foreign:  # what it is in dollars nobody knows: it counts as nothing, said once
+                self._foreign = currency
+                self._note({"k": "cost", "x": f"{currency}: not counted, for budgets and reports are in US dollars"})
             limits = as_object(as_object(told.get("_meta")).get(_LIMITS))
             if limits and len(str(limits)) <= _MOST_LIMITS:
                 self._folder.write(LIMITS, limits)
