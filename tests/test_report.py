@@ -258,8 +258,21 @@ def test_the_command_prints_text_markdown_or_json(night: Night, capsys: pytest.C
 def test_foreign_text_cannot_act_in_markdown_and_nothing_is_told_of_nothing(night: Night) -> None:
     told: Any = views.report(None, stamp(night.now), night.now)
     assert [text for text, kind in views.lines(told) if kind == "nothing"] == ["nothing"] * len(views.SECTIONS)
-    told["sections"]["closed"] = [{"text": "[x](http://evil) <b>", "seqs": [1]}]
-    assert "- \\[x\\](http://evil) \\<b\\> \\[\\#1\\]" in list(views.markdown(told))
+    told["sections"]["closed"] = [{"text": "[x](http://evil) <b>", "seqs": [1], "summary": "`done`"}]
+    marked = list(views.markdown(told))
+    at = marked.index("- \\[x\\](http://evil) \\<b\\> \\[\\#1\\]")
+    assert marked[at + 1] == "  - Its agent says: \\`done\\`"
+
+
+def test_what_agents_say_stands_below_its_line(
+    night: Night, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: Any = views.report(None, stamp(night.now), night.now)
+    told["sections"]["closed"] = [{"text": "t-1: closed", "seqs": [1], "summary": "It adds.\x1b[31m"}]
+    monkeypatch.setattr(views, "report", lambda *_: told)
+    assert read_commands.report(night.state.parent.parent, since="2000-01-01") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[shown.index("  t-1: closed [#1]") + 1] == "    Its agent says: It adds.[31m"
 
 
 def state(night: Night, name: str) -> str:

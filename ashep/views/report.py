@@ -333,7 +333,8 @@ def _cost(database: Database, since: str) -> Iterator[json_types.CostLineJson]:
         cost += sum(turn[1] for turn in used.values())
         found[name] = (runs + 1, tokens, round(cost, 9), [*seqs, *(seq for turn in used.values() for seq in turn[2])])
     for name, (runs, tokens, cost, seqs) in sorted(found.items(), key=lambda one: (-one[1][2], -one[1][1], one[0])):
-        text = f"{name}: {runs} run{'' if runs == 1 else 's'}, {tokens} tokens, cost {money(cost)}"
+        spent = f", cost {money(cost)}" if cost else ""
+        text = f"{name}: {runs} run{'' if runs == 1 else 's'}, {tokens} tokens{spent}"
         yield {**_line(text, *seqs), "provider": name, "runs": runs, "tokens": tokens, "cost": cost}
 
 
@@ -358,13 +359,17 @@ def _turns(database: Database, run: str) -> dict[int, tuple[int, float, list[int
 
 
 def lines(told: json_types.NightReportJson, when: Callable[[str], str] = local) -> Iterator[tuple[str, str]]:
-    """Give the report as lines, each with what it is: `title`, `heading`, `line` or `nothing`."""
+    """Give the report as lines, each with what it is: `title`, `heading`, `line`, `summary` (of the line before it) or
+    `nothing`.
+    """
     yield f"since {when(told['since'])}, until {when(told['until'])}", "title"
     for name, heading in SECTIONS.items():
         section = told["sections"][name]
         yield (f"{heading} ({len(section)})" if section else heading) + _proofs(name, told["closes"]), "heading"
         for line in section:
             yield f"{line['text']} {numbers(line['seqs'])}".rstrip(), "line"
+            if line["summary"]:
+                yield f"Its agent says: {line['summary']}", "summary"
         if not section:
             yield "nothing", "nothing"
     if told["journal"]:
@@ -392,4 +397,9 @@ def markdown(told: json_types.NightReportJson) -> Iterator[str]:
     """Give the report as lines of Markdown; what people and agents wrote cannot act in it."""
     for text, kind in lines(told):
         safe = "".join(f"\\{char}" if char in "\\`*_<>[]#|~" else char for char in text)
-        yield {"title": f"# ashep: {safe}", "heading": f"\n## {safe}\n", "line": f"- {safe}"}.get(kind, safe)
+        yield {
+            "title": f"# ashep: {safe}",
+            "heading": f"\n## {safe}\n",
+            "line": f"- {safe}",
+            "summary": f"  - {safe}",
+        }.get(kind, safe)

@@ -116,5 +116,5 @@ def _row(name: str, row: json_types.UsedJson) -> tuple[str, ...]:
 
 
 def money(cost: float) -> str:
-    """Write a cost, in the provider's currency, with as many places as small amounts need."""
-    return f"{cost:.2f}" if cost >= 1 or not cost else f"{cost:.4f}"
+    """Write a cost as the page does; empty: there is none that anybody knows."""
+    return f"${cost:,.2f}" if cost >= 0.01 else "<$0.01" if cost > 0 else ""

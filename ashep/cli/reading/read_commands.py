@@ -264,7 +264,7 @@ def usage(
     since: Since = None,
     as_json: Json = False,
 ) -> int:
-    """Say what runs used, with a total: tokens, cost in the provider's currency, and how many runs it were.
+    """Say what runs used, with a total: tokens, cost in US dollars, and how many runs it were.
 
     A run counts when it ended; one that is under way counts with what was seen of it. Sessions that are used again are
     counted once. Tokens and cost are what the agent's own program reports; runs and times are ashep's.
@@ -297,6 +297,9 @@ def _moment(option: str, text: str) -> datetime:
         raise UsageError(f"{option} {text}: {remedy}") from error
 
 
+_REPORT_STYLES = {"title": ("bold", ""), "heading": ("bold", ""), "summary": ("dim", "    "), "nothing": ("dim", "  ")}
+
+
 def report(
     project: Path | None,
     *,
@@ -323,6 +326,6 @@ def report(
         output.say_lines(reported.markdown(told))
         return 0
     for text, kind in reported.lines(told):
-        style = {"title": "bold", "heading": "bold", "nothing": "dim"}.get(kind)
-        output.say_painted((text if kind in ("title", "heading") else f"  {text}", style))
+        style, indent = _REPORT_STYLES.get(kind, (None, "  "))
+        output.say_painted((f"{indent}{text}", style))
     return 0

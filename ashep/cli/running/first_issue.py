@@ -26,6 +26,7 @@ from ashep.errors import AshepError
 from ashep.factories import tracker_of
 from ashep.store.sqlite_reader import open_read_only
 from ashep.views import evidence, json_types, status
+from ashep.views.usage import money
 
 _GRACE = timedelta(minutes=5)
 """How soon a next attempt must be due to be waited for."""
@@ -106,7 +107,7 @@ class RunLine:
                 sections = status.sections([standing], runs, self.signs.known, current_time())
                 words = [word for section in sections for row in section.rows for word in row]
                 cost = sum(run["cost"] or 0 for run in runs.values())
-                words += [f"{cost:.2f} dollars"] if cost else []
+                words += [money(cost)]
                 self._text = ", ".join(filter(None, words)) or evidence.landing(standing["landing"])
         return Text(output.one_line(self._text))
 
