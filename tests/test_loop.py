@@ -20,15 +20,26 @@ from ashep.core.analysis.issue_status import account
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.issues import AnswerRefused, IssueParked, IssueTaken, PhaseEntered, RetryScheduled
 from ashep.core.facts.resources import ClockJumped, DaemonStopped
-from ashep.core.facts.runs import OutcomeRejected, PromptAbandoned, PromptSent, RunEnded, RunPlanned, TurnDied
+from ashep.core.facts.runs import (
+    OutcomeRejected,
+    PromptAbandoned,
+    PromptSent,
+    RunEnded,
+    RunPlanned,
+    TurnDied,
+    TurnSeen,
+    TurnStopped,
+)
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.runs.prompt_commands import EXTRACTION
 from ashep.daemon.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
-from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.extras.simulation.memory.runner import ABORTED, MemoryRunner, Play, Prompted
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.runner import Prompt
 from ashep.ports.tracker import Look, PartialSnapshot
+from ashep.ports.transcripts import read_steps
+from ashep.views.runs import blob
 from tests.loop_world import (
     ACTOR,
     REJECTED_ONCE,
@@ -319,6 +330,9 @@ async def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: 
     world.answer = None
     world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
     await world.finish(person=True)
+    stopped, *_, finished = [fact for fact in (*world.bodies(TurnStopped), *world.bodies(TurnSeen)) if fact.steps]
+    ends = [blob(folder / "state", fact.steps or "") or "" for fact in (stopped, finished)]
+    assert [read_steps([text]).steps[-1].text[:14] for text in ends] == [ABORTED[:14], "Done.\n\n```json"]
 
 
 @pytest.mark.promise("C2")

@@ -28,7 +28,7 @@ from ashep.core.state.flow import Flow, Takeover
 from ashep.core.state.run import Run, runner_of
 from ashep.core.state.runner_state import Server, get_server
 from ashep.core.state.world import World
-from ashep.daemon.effects.sessions import look
+from ashep.daemon.effects.sessions import keep_steps, look
 from ashep.daemon.error_facts import LONGEST_TRACE, is_final, server_lost, short
 from ashep.daemon.reset_times import find_reset
 from ashep.daemon.shepherd import Shepherd
@@ -405,6 +405,7 @@ async def read_turn(
         ending=outcome.read_ending(turn.text, cut=turn.cut) if is_over and not turn.error else None,
         agent_message_at=turn.agent_message_at,
         human_message_at=turn.human_message_at,
+        steps=await keep_steps(blobs, turn) if is_over else None,
     )
     return TurnReading(reading, turn.quota)
 

@@ -9,6 +9,7 @@ from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model, Quota, Refusal
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import PermissionRule
+from ashep.ports.transcripts import TranscriptStep
 
 MOST_TEXT = 256 * 1024
 """Characters that a runner gives of what an agent said last: the end, where the outcome stands."""
@@ -121,6 +122,8 @@ class Turn:
     """When the agent wrote last in this turn; None: nobody knows."""
     human_message_at: datetime | None = None
     """When a person wrote last, of the messages in `people`; None: nobody knows."""
+    steps: tuple[TranscriptStep, ...] = ()
+    """What was said and done in it, once it is over, where nobody can read that without its server."""
 
 
 @dataclass(frozen=True, slots=True)

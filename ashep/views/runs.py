@@ -3,7 +3,7 @@
 from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,15 @@ def session_of(database: Database | None, run: str) -> tuple[str | None, str | N
     """Give the session of a run, and the folder of its own that it is in; None: there is no such run."""
     row = database.execute("SELECT session FROM runs WHERE run = ?", [run]).fetchone() if database else None
     return None if database is None or row is None else (row["session"], folder_of(database, run))
+
+
+def kept_steps(database: Database | None, run: str) -> list[str]:
+    """Name the blobs of what was kept of a run's turns, in their order."""
+    query = "SELECT body FROM facts WHERE run = ? AND type IN ('TurnSeen', 'TurnStopped') ORDER BY seq"
+    bodies: Iterator[Data] = (
+        (json.loads(row["body"]) for row in database.execute(query, [run])) if database else iter(())
+    )
+    return [*{body.get("n"): body["steps"] for body in bodies if body.get("steps")}.values()]
 
 
 def running(database: Database | None, run: str) -> Data | None:

@@ -13,6 +13,7 @@ import pytest
 from ashep.adapters.runners.opencode.isolated_runner import folder_for
 from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import BEHAVES, POLICIES, Site, until
+from tests.e2e.test_page import served
 from tests.places import has_bubblewrap
 
 pytestmark = [
@@ -114,6 +115,14 @@ def test_made_in_a_sandbox_killed_and_judged_on_clean_ground(isolated: Site) -> 
     assert (site.prompts(run), site.prompts(f"{issue}/review.1.1")) == (1, 1)
     assert site.run("git", "show", f"ashep/{issue}:b.txt") == "made\n"
     assert json.loads(site.ashep("trees", "list", "--json"))["trees"]
+    with served(site) as (_, client):  # the maker's server ended with its run, the judge's does now
+        site.ashep("stop", "--server")
+        for name, tool, words in ((run, "bash", "made"), (f"{issue}/review.1.1", "read", "b.txt")):
+            told = client.get(f"/runs/{name}/transcript").raise_for_status().json()
+            assert told["unread"], told["why"]
+            call = next(step for step in told["steps"] if step["role"] == "tool")
+            assert (call["tool"], words in call["text"] + call["arguments"]) == (tool, True)
+            assert [told["steps"][at]["role"] for at in (0, -1)] == ["user", "assistant"]
 
 
 def test_an_agent_asks_what_its_checks_find_and_mends_what_fails(isolated: Site) -> None:

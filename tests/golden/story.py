@@ -229,7 +229,8 @@ def work() -> list[list[Fact | Command]]:
         [
             runs.QuotaSeen("demo-1", RUN, "opencode", QUOTA),
             turn(RUN, 1, "finished", block="{}", text=BLOB, provider="acme", model="large", tokens=900, cost=0.0125,
-                 ending="cut", agent_message_at=T0 + timedelta(minutes=7), human_message_at=T0 + timedelta(minutes=8)),
+                 ending="cut", agent_message_at=T0 + timedelta(minutes=7), human_message_at=T0 + timedelta(minutes=8),
+                 steps=BLOB),
             runs.OutcomeRejected("demo-1", RUN, 1, "result: field required", "extract", "critic", "plan", SMALL),
             runs.PromptAbandoned("demo-1", RUN, 2, "30 s without a sign"),
         ],
@@ -259,7 +260,7 @@ def work() -> list[list[Fact | Command]]:
             issues.RetryScheduled("demo-1", "review", 1, T0 + timedelta(hours=1), "attempt 2 of 3"),
         ],
         [
-            runs.TurnStopped("demo-1", REVIEW, f"{REVIEW}/stop"),
+            runs.TurnStopped("demo-1", REVIEW, f"{REVIEW}/stop", steps=BLOB),
             resources.TimerDue("wait:demo-1", T0 + timedelta(hours=1)),
         ],
         [

@@ -26,7 +26,9 @@ from ashep.core.policy.budgets import Budget, Budgets
 from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.factories import runner_folder
 from ashep.ports.tracker import IssueText
+from ashep.ports.transcripts import TranscriptStep, write_steps
 from ashep.store.sqlite_reader import NAME
+from ashep.views import runs
 from tests.core import given
 from tests.recorded import Recorded, draw
 from tests.service.worlds import World, git, repository
@@ -325,12 +327,12 @@ async def test_what_was_said_and_done_in_a_session_is_told(
     await to_thread.run_sync(in_session, project, session)
     found = await told(client, f"/runs/{RUN}/transcript")
     steps = found.pop("steps")
-    assert found == {"why": None, "text": text, "mark": found["mark"], "cut": False}
+    assert found == {"why": None, "text": text, "mark": found["mark"], "cut": False, "unread": None}
     calls = [step for step in steps if step["role"] == "tool"]
     assert [(step["tool"], step["arguments"], step["text"], step["failed"]) for step in calls] == tools
     assert [step["cost"] for step in steps if step["cost"]] == ([0.5] if session == "ses_1" else [])
     again = await told(client, f"/runs/{RUN}/transcript", after=found["mark"])
-    assert again == {"why": None, "text": None, "mark": found["mark"], "cut": False, "steps": []}
+    assert again == {"why": None, "text": None, "mark": found["mark"], "cut": False, "steps": [], "unread": None}
 
 
 @pytest.mark.usefixtures("sessions")
@@ -360,9 +362,36 @@ async def test_where_no_agent_server_runs_that_is_said(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (project / ".agent-shepherd" / "config.yaml").write_text("")
     await to_thread.run_sync(in_session, project, "ses_1")
-    found = await told(client, f"/runs/{RUN}/transcript")
-    assert found["why"] == (await told(client, f"/runs/{RUN}/session"))["why"] == "no managed agent server runs"
+    found, why = await told(client, f"/runs/{RUN}/transcript"), "no managed agent server runs"
+    assert found["why"] == f"{why}; nothing was kept of it"
+    assert (await told(client, f"/runs/{RUN}/session"))["why"] == why
     assert not [*tmp_path.rglob("server.json")]
+    await to_thread.run_sync(keep_steps, project, "well done", "and more")
+    found = await told(client, f"/runs/{RUN}/transcript")
+    assert (found["why"], found["unread"], found["text"]) == (
+        None,
+        why,
+        "assistant:\nwell done\n\nassistant:\nand more\n",
+    )
+    again = await told(client, f"/runs/{RUN}/transcript", after=found["mark"])
+    assert (again["text"], again["unread"], again["mark"]) == (None, why, found["mark"])
+    await to_thread.run_sync(keep_steps, project)
+    assert (await told(client, f"/runs/{RUN}/transcript"))["why"] == f"{why}; nothing was kept of it"
+
+
+def keep_steps(project: Path, *said: str) -> None:
+    """Keep a turn of `RUN` for each of these answers; none: its texts can be read no more."""
+    state = project / ".agent-shepherd" / "state"
+    with sqlite3.connect(state / NAME) as database:
+        for number, words in enumerate(said or ("{",)):
+            blob, n = f"{number:064}", number + 1
+            file = runs.blob_file(state, blob)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(write_steps([TranscriptStep("assistant", words)], str) if said else words)
+            row = database.execute("SELECT max(seq) FROM facts").fetchone()[0] + 1
+            body = json.dumps({"n": n, "steps": blob})
+            values = (row, "2030-01-01T00:00:00Z", "fact", "TurnSeen", "t-2", RUN, body)
+            database.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
 
 @pytest.mark.usefixtures("sessions")
@@ -383,7 +412,7 @@ async def test_a_server_that_says_nothing_keeps_nobody_waiting(
             group.start_soon(ask, f"/runs/{RUN}/transcript")
         await anyio.sleep(0.1)
         group.start_soon(ask, "/now")
-    assert order == ["/now", *["Its agent server did not answer in 1 s."] * 3]
+    assert order == ["/now", *["Its agent server did not answer in 1 s; nothing was kept of it"] * 3]
 
 
 @pytest.mark.usefixtures("sessions")

@@ -207,6 +207,7 @@ export function Said({ issue, run, signs }: Of & { signs: Signs | null }) {
       <Trouble of={asked} />
       {asked.isLoading && <Loading />}
       {data?.why && <p className="quiet">{data.why}</p>}
+      {data?.unread && <p className="quiet">This was kept when the run’s turns ended. Its session cannot be read now: {data.unread}</p>}
       {data?.cut && <p className="quiet">More was said before; this is the end of it.</p>}
       {data && data.steps.length > 0 && (
         <>

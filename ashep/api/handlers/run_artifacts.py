@@ -4,6 +4,7 @@ Git and agent servers are asked when a person opens that, a few at one time and 
 is told why.
 """
 
+from contextlib import suppress
 from hashlib import sha256
 from itertools import accumulate
 from typing import Annotated, Literal
@@ -22,7 +23,7 @@ from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.ports.transcripts import MOST_STEPS, format_steps
+from ashep.ports.transcripts import MOST_STEPS, KeptSteps, format_steps, read_steps
 from ashep.views import runs
 from ashep.views.times import stamp
 
@@ -120,6 +121,9 @@ class Transcript(Answer):
     """More was said before."""
     steps: tuple[TranscriptEntry, ...] = ()
     """The same with the calls of tools; none where `text` is null."""
+    unread: str | None = None
+    """Why the session cannot be read now: what is given was kept at the end of the run's turns; null: it is the
+    session's."""
 
 
 class RunReference(Given):
@@ -194,32 +198,40 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
     """Give the end of what was said in a run's session. Raises `NotFound`, `ConfigErrors`."""
     if (session := await _find_session(pictures, run)) is None:
         return Transcript(why="It has no session.")
-    kind, reference = session
+    (kind, reference), end, reason = session, KeptSteps(), None
     try:
         with anyio.fail_after(TO_SERVERS):
             async with pictures.beside:
                 steps = await kind.read_steps(reference, pictures.redaction)
+                end = KeptSteps(steps, cut=len(steps) >= MOST_STEPS)
     except TimeoutError:
-        return Transcript(why=f"Its agent server did not answer in {TO_SERVERS:.0f} s.")
+        reason = f"Its agent server did not answer in {TO_SERVERS:.0f} s."
     except AshepError as error:
-        return Transcript(why=clean(pictures.redaction.text(str(error))))
-    text = clean(format_steps(steps, TAIL))
-    if not steps:
+        reason = clean(pictures.redaction.text(str(error)))
+    if reason is not None and not (end := await _read_kept(pictures, run)).steps:
+        return Transcript(why=f"{reason.rstrip('.')}; nothing was kept of it")
+    if not end.steps:
         return Transcript(why="Nothing was said in it yet.")
-    mark = sha256(repr(steps).encode()).hexdigest()[:16]
+    mark = sha256(repr((end, reason)).encode()).hexdigest()[:16]
     if mark == known:
-        return Transcript(why=None, mark=mark)
-    lengths = accumulate(len(step.text) + len(step.arguments) for step in reversed(steps))
-    number = max(1, sum(length <= LONGEST for length in lengths))
-    cut = number < len(steps) or len(steps) >= MOST_STEPS
+        return Transcript(why=None, mark=mark, unread=reason)
+    text, end = clean(format_steps(end.steps, TAIL)), end.shorten(LONGEST)
     entries = tuple(
         TranscriptEntry(
             role=step.role, text=clean(step.text)[-TAIL:], tool=clean(step.tool), arguments=clean(step.arguments),
             failed=step.failed, cost=step.cost, at=step.written_at and stamp(step.written_at),
         )
-        for step in steps[-number:]
+        for step in end.steps
     )  # fmt: skip
-    return Transcript(why=None, text=text, mark=mark, cut=cut, steps=entries)
+    return Transcript(why=None, text=text, mark=mark, cut=end.cut, steps=entries, unread=reason)
+
+
+async def _read_kept(pictures: QueryHandlers, run: str) -> KeptSteps:
+    names = await pictures.read(lambda model: runs.kept_steps(model.database, run))
+    texts = await to_thread.run_sync(lambda: [runs.blob(pictures.state, name) for name in names])
+    with suppress(ValueError):
+        return read_steps([text for text in texts if text is not None])
+    return KeptSteps()
 
 
 async def opening(pictures: QueryHandlers, run: str) -> page.Opening:

@@ -113,6 +113,8 @@ class TurnSeen(OfRun):
     """When the agent wrote last, by the clock of its server."""
     human_message_at: datetime | None = None
     """When a person wrote last in the session, behind the prompt."""
+    steps: str | None = None
+    """The blob of what was said and done in it, for when its server has ended; null: nothing was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +404,8 @@ class TurnStopped(RunAnswer):
     provider: str | None = None
     state: str = ""
     """How its turn was read then, as in `TurnSeen`; empty: it was not read."""
+    steps: str | None = None
+    """As in `TurnSeen`."""
 
 
 @dataclass(frozen=True, slots=True)

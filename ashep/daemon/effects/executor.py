@@ -185,7 +185,7 @@ class Effects:
             case commands.AnswerRequest():
                 return await sessions.deliver(self.runners.find_runner(command.session), command, probe=probe)
             case commands.StopTurn():
-                return await sessions.stop(self.runners.find_runner(command.session), command, world())
+                return await sessions.stop(self.runners.find_runner(command.session), command, world(), self.blobs)
             case commands.StopOrphan():
                 current = world()
                 place = await self.trees.place(command.branch, current.settings)

@@ -12,11 +12,20 @@ from ashep.core.reconcile.observe import session_read
 from ashep.core.runs.prompt_commands import DIAGNOSED, EXTRACTION, earlier_keys, is_asked, message_id
 from ashep.core.state.flow import Flow, Takeover
 from ashep.core.state.world import World
-from ashep.errors import RunnerRefused
-from ashep.ports.runner import Runner
+from ashep.errors import DiskFailed, RunnerRefused
+from ashep.ports.journal import Blobs
+from ashep.ports.runner import Runner, Turn
+from ashep.ports.transcripts import write_steps
 
 
-async def stop(runner: Runner, command: commands.StopTurn, world: World) -> list[Fact]:
+async def keep_steps(blobs: Blobs, turn: Turn) -> str | None:
+    """Keep what was said and done in a turn that is over, and give the blob; None: that is no failure of its run."""
+    with suppress(DiskFailed):
+        return await blobs.keep(write_steps(turn.steps, blobs.redact)) if turn.steps else None
+    return None
+
+
+async def stop(runner: Runner, command: commands.StopTurn, world: World, blobs: Blobs) -> list[Fact]:
     """Stop a session's turn, and read what it had used: some tell that at the end only."""
     stopped = runs.TurnStopped(command.issue, command.run, command.key)
     with suppress(RunnerRefused):  # the server does not know the session: nothing there could go on
@@ -27,6 +36,7 @@ async def stop(runner: Runner, command: commands.StopTurn, world: World) -> list
         if run is not None and message is not None:
             turn = await runner.turn(command.session, message)
             used = {"tokens": turn.tokens, "cost": turn.cost, "provider": turn.provider}
+            used |= {"steps": await keep_steps(blobs, turn)}
             stopped = replace(stopped, n=run.prompt.n, state=turn.state, **used)
     return [stopped]
 

@@ -206,6 +206,7 @@ def read_turn(
         cut=last is not None and last.info.finish == "length",
         agent_message_at=_latest(answers),
         human_message_at=_latest(message for message in messages if message.info.id in people),
+        steps=() if state == "running" else tuple(step for message in messages[at:] for step in message.steps),
     )
 
 

@@ -26,6 +26,7 @@ from ashep.extras.simulation.memory.scripted_sessions import (
 )
 from ashep.ports.clock import Clock
 from ashep.ports.runner import MOST_TEXT, Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.ports.transcripts import TranscriptStep
 
 T = TypeVar("T")
 ABORTED = "MessageAbortedError: Aborted"
@@ -342,6 +343,7 @@ class MemoryRunner:
             refused=work.play.refused if work.error is not None and work.error == work.play.error else None,
             cut=work.play.cut,
             agent_message_at=work.ends,
+            steps=(TranscriptStep("assistant", work.error or work.play.text, written_at=work.ends),),
         )
 
     def _last_work(self, session: ScriptedSession, at: int) -> ScriptedTurn | None:
