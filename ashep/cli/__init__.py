@@ -8,7 +8,7 @@ reading commands before it; the module of every other command is imported once i
 
 Rooms: `reading`, `running`, `project`, `policy`. Modules: `fast_path` (plain forms), `commands` (the table of all, the
 groups that typer knows, and what several commands take), `context` (the project, and the picture of its
-journal), `journal_reader` (the journal, from which a picture is drawn), `output` (what is printed).
+journal), `issue_names` (which issue a name means), `output` (what is printed).
 `tools/commands_page.py` makes docs/cli.md and help.txt.
 """
 

@@ -19,8 +19,8 @@ are ISO 8601 in UTC, JSON is text):
     ``body`` says what else is shown: the tracker's view, and the flow's counters and question.
 
 Rows are a function of what the journal holds alone, and of what stands there for the part that was pruned. The daemon
-writes (`projector`), at most every 0.5 seconds, so a reader may be that much behind; where none runs, `reader.stale`
-says whether the picture is complete.
+writes (`projector`), at most every 0.5 seconds, so a reader may be that much behind; where none runs, `is_behind`
+of `sqlite_reader` says whether records are missing.
 
 ``playback.db`` next to it holds Worlds at places of the journal, from which a moment of the past is folded. A server
 makes it, for itself and the commands alone.

@@ -516,7 +516,7 @@ def sections(
     signs: Mapping[str, Data],
     now: datetime,
 ) -> list[Section]:
-    """Give what is to be shown of `standing.status`; `signs`: what is known of the life of runs."""
+    """Give what is to be shown of `status`; `signs`: what is known of the life of runs."""
     found: list[Section] = []
     for state, title in SECTIONS.items():
         entries = [entry for entry in issues if entry["state"] == state]
