@@ -143,7 +143,7 @@ async def _work(
                     group.start_soon(VerifyResponder(project, running.shepherd, redaction).run)
                 control = Control(running.shepherd, LiveSigns(running.shepherd, runner, clock).read)
                 group.start_soon(control_socket.serve, state, os.environ, control.answer, say)
-                watchdog = Watchdog(running.shepherd, clock, lambda: running.worker.looks, systemd.tell)
+                watchdog = Watchdog(running.shepherd, clock, lambda: running.poller.looks, systemd.tell)
                 if systemd.listens:
                     group.start_soon(watchdog.run, systemd.watchdog, longest_gap(tracker_settings))
                     systemd.tell("READY=1")

@@ -17,8 +17,8 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings, WorkerSettings
+from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.step import RULES, step
 from ashep.core.state.world import World
 from ashep.journal.writer import Journal

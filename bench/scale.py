@@ -262,7 +262,7 @@ async def _live(state: Path, issues: int, kind: str, seconds: float) -> list[str
         daemon(parts, load(folder), journal, WorkOptions(), [note]) as running,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(running.worker.run, info)
+        group.start_soon(running.poller.run, info)
         group.start_soon(running.monitors[0].run)
         await anyio.sleep(300)
         written.clear()

@@ -51,7 +51,7 @@ def start(state: Path) -> dict[str, float]:
         journal = Journal.open(state, clock.now())
         parts = ashep.app.Adapters(tracker, MemoryRunner(clock, lambda _: Play()), MemoryTree(), clock)
         async with ashep.app.daemon(parts, configuration, journal, ashep.app.WorkOptions()) as running:
-            await running.worker.run(await tracker.check())
+            await running.poller.run(await tracker.check())
 
     try:
         anyio.run(work)

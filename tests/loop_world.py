@@ -314,7 +314,7 @@ class World:
                 anyio.create_task_group() as group,
             ):
                 if sources:
-                    group.start_soon(running.worker.run, info)
+                    group.start_soon(running.poller.run, info)
                     group.start_soon(running.monitors[0].run)
                     group.start_soon(running.auditor.run)
                 yield running

@@ -437,8 +437,8 @@ async def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urg
         running.shepherd.show(lambda entries, _: sizes.append(len(entries)))
         group.start_soon(running.monitors[0].run)
         await anyio.sleep(5)
-        group.start_soon(running.worker.run, await world.tracker.check())
-        await running.worker.fresh_look()
+        group.start_soon(running.poller.run, await world.tracker.check())
+        await running.poller.fresh_look()
         assert {*world.world.indexes.unclosed} == {*many, first}
         assert world.bodies(IssueTaken)[0].issue == first
         assert max(sizes) < 500, "what is decided at once keeps everybody else waiting"
@@ -448,7 +448,7 @@ async def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urg
                 world.tracker.person_sets(issue, "pat", add_labels=("x",))
         for issue in many[-5:]:
             world.tracker.person_sets(issue, "pat", status="closed")
-        await running.worker.fresh_look()
+        await running.poller.fresh_look()
         labelled = [flow for flow in world.world.flows.values() if "x" in flow.issue.labels]
         assert len(labelled) >= 1990
         assert max(sizes) < 500

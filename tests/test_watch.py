@@ -264,7 +264,7 @@ async def test_the_daemon_says_how_alive_its_runs_are(tmp_path: Path) -> None:
     world.tracker.add("first")
     world.answer = lambda _, asked: Play(pulse=None, tool="bash", delay=9000.0)
     async with world.living() as running:
-        signs = LiveSigns(running.shepherd, running.worker._shepherd._effects.runners, world.clock)
+        signs = LiveSigns(running.shepherd, running.poller._shepherd._effects.runners, world.clock)
         control = Control(running.shepherd, signs.read)
         assert (await control.answer(b'{"do": "watch"}'))["signs"] == {}
         await anyio.sleep(minutes(10))

@@ -49,7 +49,7 @@ from ashep.daemon.runner_monitor import Monitor
 from ashep.daemon.schedules import Hours
 from ashep.daemon.shepherd import Picture, Shepherd
 from ashep.daemon.source_poller import SourceWatch
-from ashep.daemon.tracker_poller import Worker
+from ashep.daemon.tracker_poller import TrackerPoller
 from ashep.errors import AshepError
 from ashep.journal.snapshot_writer import SnapshotWriter
 from ashep.journal.writer import Journal
@@ -227,8 +227,10 @@ def _describe_event(body: Fact | commands.Command, world: World) -> str | None:
 class RunningDaemon:
     """A daemon that runs."""
 
-    def __init__(self, shepherd: Shepherd, worker: Worker, monitors: Sequence[Monitor], auditor: Auditor) -> None:
-        self.shepherd, self.worker, self.monitors, self.auditor = shepherd, worker, monitors, auditor
+    def __init__(
+        self, shepherd: Shepherd, poller: TrackerPoller, monitors: Sequence[Monitor], auditor: Auditor
+    ) -> None:
+        self.shepherd, self.poller, self.monitors, self.auditor = shepherd, poller, monitors, auditor
 
     async def until(
         self, info: TrackerInfo, options: WorkOptions, say: Say, stopping: Callable[[], None] = lambda: None
@@ -236,7 +238,7 @@ class RunningDaemon:
         """Work until a signal, or until idle where that was asked for; give the exit code. `stopping`: called then."""
         code, why = 0, "a signal"
         async with anyio.create_task_group() as group:
-            group.start_soon(self.worker.run, info)
+            group.start_soon(self.poller.run, info)
             for monitor in self.monitors:
                 group.start_soon(monitor.run)
             group.start_soon(self.auditor.run)
@@ -281,7 +283,7 @@ class RunningDaemon:
                 # its start is no absence
                 await self.shepherd.wait_while(lambda world: not {*world.runners} <= {*world.seen})
                 # a person may have just put it right
-                await self.worker.fresh_look(lambda: is_held_up(self.shepherd.world))
+                await self.poller.fresh_look(lambda: is_held_up(self.shepherd.world))
                 patience = 0.0 if needs_person(self.shepherd.world) else grace.total_seconds()
                 with anyio.move_on_after(patience) as waited:
                     await self.shepherd.wait_while(is_held_up)
@@ -290,7 +292,7 @@ class RunningDaemon:
                     say(f"gave up waiting: {obstacle(self.shepherd.world)}")
                     return 1
                 continue
-            await self.worker.fresh_look(lambda: is_done(self.shepherd.world, grace))
+            await self.poller.fresh_look(lambda: is_done(self.shepherd.world, grace))
             if is_done(self.shepherd.world, grace):
                 return 0
 
@@ -378,12 +380,12 @@ async def daemon(
 
     runners.begins = begins
     await to_thread.run_sync(shepherd.recover)
-    worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
+    poller = TrackerPoller(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
     monitors = [
         Monitor(shepherd, runners, name, journal.blobs, parts.clock, configuration.settings, report)
         for name in runners.names
     ]
-    auditor = Auditor(shepherd, runners, parts.clock, worker.next_look)
+    auditor = Auditor(shepherd, runners, parts.clock, poller.next_look)
     shepherd.show(auditor.note)
     first = await _first(shepherd.world, configuration, journal.blobs, options, parts)
     prompts = await adopted_templates(templates, journal.blobs)
@@ -414,7 +416,7 @@ async def daemon(
             group.start_soon(Hours(shepherd, parts.clock, quiet=True).run)
             if parts.pressure is not None:
                 group.start_soon(MachineLoad(shepherd, parts.clock, parts.pressure).run)
-            yield RunningDaemon(shepherd, worker, monitors, auditor)
+            yield RunningDaemon(shepherd, poller, monitors, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()
     await keeper.finish()

@@ -13,8 +13,8 @@ from anyio.abc import TaskGroup
 
 from ashep.core.facts import commands, records, resources
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.reconcile.sources import open_intents
 from ashep.core.reconcile.step import step

@@ -1,4 +1,4 @@
-"""Worker on the tracker: asks what is ready and what people changed, and tells the shepherd. It decides nothing.
+"""The poller of the tracker asks what is ready and what people changed, and tells the shepherd. It decides nothing.
 
 It looks at once after a hint, soon while things move, and rarely when all is quiet (facts/beads.md 3 and 9: a read
 costs hundreds of milliseconds of CPU, and the tracker's files tell of most changes for nothing).
@@ -58,7 +58,7 @@ class CompleteLook(NamedTuple):
     issues: list[Issue]
 
 
-class Worker:
+class TrackerPoller:
     """A source of facts about issues and the work tree."""
 
     def __init__(self, shepherd: Shepherd, tracker: Tracker, tree: WorkTree, clock: Clock, settings: Settings) -> None:

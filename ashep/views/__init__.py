@@ -8,7 +8,8 @@ about the daemon. Nothing heavy is imported: a command that only reads must be q
 Modules: `status` (where every issue stands), `runs` (runs), `issue_story` (why an issue is where it is), `id_masking`
 (ids of other issues taken out of a text), `point_in_time` (how it stood at a moment), `report`, `usage`, `evidence`,
 `issue_work` (the change, and what agents say of it), `lists` (page by page), `policies`, `policy_graph`, `edge_counts`,
-`policy_comparison`, `project`, `times`; `json_types`, the JSON of all these, which the API shares: a TypedDict an object.
+`policy_comparison`, `project`, `times`; `json_types`, the JSON of all these, which the API shares: a TypedDict an
+object.
 """
 
 import sqlite3

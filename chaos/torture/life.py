@@ -169,7 +169,7 @@ class Life:
                 anyio.create_task_group() as group,
             ):
                 self.shepherd = running.shepherd
-                group.start_soon(running.worker.run, info)
+                group.start_soon(running.poller.run, info)
                 group.start_soon(running.monitors[0].run)
                 group.start_soon(running.auditor.run)
                 group.start_soon(self._audit, running)
@@ -185,8 +185,8 @@ class Life:
         while True:
             await self._audit_wanted.wait()
             self._audit_wanted = anyio.Event()
-            found = await running.auditor.check(await running.worker.next_look(True))
-            again = await running.auditor.check(await running.worker.next_look(True)) if found else ()
+            found = await running.auditor.check(await running.poller.next_look(True))
+            again = await running.auditor.check(await running.poller.next_look(True)) if found else ()
             self.audited = lasting(found, again)
 
     def order(self, order: "Order") -> None:

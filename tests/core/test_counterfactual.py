@@ -574,6 +574,25 @@ def test_what_is_said_is_what_really_would_have_been(pairs: list[Pair]) -> None:
     assert verdicts["same, strictly"] == verdicts["same"]
 
 
+SHOWN = {
+    "name",
+    "capabilities",
+    "access",
+    "verdicts",
+    "allow_suggested",
+    "answers",
+    "max_runs",
+    "may_change",
+    "permissions",
+    "story",
+}
+"""Keys of a phase that an agent, or its session, is given."""
+
+
+def test_each_key_of_a_phase_either_leads_somewhere_or_is_shown_to_agents() -> None:
+    assert Phase.model_fields.keys() == policy_diff._ROUTES ^ SHOWN, "add it to `_ROUTES`, or here if agents see it"  # pyright: ignore[reportPrivateUsage]
+
+
 PASS = counterfactual.Counterfactual
 GUESSES = [
     Mutant(

@@ -17,8 +17,8 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.tracker import Stamp
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.policies import Phase
-from ashep.core.reconcile import incremental_dispatch as dispatcher
-from ashep.core.reconcile.incremental_dispatch import Dispatcher, WaitingIssues
+from ashep.core.reconcile import dispatcher
+from ashep.core.reconcile.dispatcher import Dispatcher, WaitingIssues
 from ashep.core.reconcile.step import step
 from ashep.core.runs import concurrency_caps as caps
 from ashep.core.state.world import World

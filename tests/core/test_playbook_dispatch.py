@@ -12,7 +12,7 @@ from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources, runs, tracker
 from ashep.core.facts.delivery import Tree
 from ashep.core.policy.policies import Match, Phase, Policies, Policy
-from ashep.core.reconcile.dispatch import dispatch
+from ashep.core.reconcile.dispatch import dispatch_all
 from ashep.core.reconcile.eligibility import policy_for
 from ashep.core.reconcile.observe import machine_read, ready_read
 from tests.core.given import JUDGE, POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
@@ -378,14 +378,14 @@ def test_no_agent_that_fits_holds_until_the_files_change() -> None:
 
 def test_nothing_is_dispatched_before_the_files_are_adopted() -> None:
     assert POLICY_FREE.policies is None
-    assert dispatch(POLICY_FREE) == []
+    assert dispatch_all(POLICY_FREE) == []
 
 
 @pytest.mark.promise("D7")
 def test_a_hold_is_a_fact_only_when_its_code_changes() -> None:
     book = Playbook(READ, issues=("t-1", "t-2"), config=settings(max_concurrent_runs=1)).looked()
     assert book.flow("t-2").code == "slot"
-    assert dispatch(book.world) == []
+    assert dispatch_all(book.world) == []
 
 
 @pytest.mark.promise("D8")

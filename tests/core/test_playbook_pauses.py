@@ -9,7 +9,7 @@ from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs, tracker
 from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.core.policy.policies import Human, Phase, Retry
-from ashep.core.reconcile.dispatch import dispatch
+from ashep.core.reconcile.dispatch import dispatch_all
 from ashep.core.resources.due_times import next_due
 from ashep.core.state.flow import wall_time
 from ashep.core.state.pauses import windows_read
@@ -34,7 +34,7 @@ def test_nothing_is_taken_while_work_is_paused_and_everything_goes_on_after_it()
     told = account(book.world, "t-1")
     assert (told.state, told.code, told.due) == ("time", "paused_by_hand", None)
     assert told.reason == "paused by ann until `ashep resume`: the build machine moves"
-    assert not list(dispatch(book.world))
+    assert not list(dispatch_all(book.world))
     book >> resources.WorkResumed("bob") << issues.IssueTaken << issues.CycleBegan << issues.PhaseEntered
     assert book << runs.RunPlanned << c.ClaimIssue
 

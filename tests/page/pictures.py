@@ -46,7 +46,7 @@ async def night(project: Path) -> datetime:
         daemon(made.parts(project), configuration, journal, WorkOptions()) as running,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(running.worker.run, await made.tracker.check())
+        group.start_soon(running.poller.run, await made.tracker.check())
         group.start_soon(running.monitors[0].run)
         await beforehand(made, running)
         for _ in range(BEFORE):

@@ -16,8 +16,8 @@ from typing import Any, get_args
 
 from ashep.core.facts import commands, records, resources
 from ashep.core.facts.vocabulary import DECISIONS, Fact
+from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.step import RULES, step
 from ashep.core.state.world import World
 

@@ -130,10 +130,10 @@ NO_BASE = Hold("no_base", "its work could land nowhere: the checkout is on no br
 NO_ROOM = Hold("disk_low", "the disk that holds the journal has hardly any room, for bytes or for files (inodes)")
 
 
-def dispatch(world: World) -> list[Fact]:
+def dispatch_all(world: World) -> list[Fact]:
     """Start what can be started now, and say for everything else why not.
 
-    This is the rule. `ashep.core.reconcile.incremental_dispatch` comes to the same without looking at every issue.
+    This is the rule. `ashep.core.reconcile.dispatcher` comes to the same without looking at every issue.
     """
     if not is_begun(world):
         return []

@@ -11,9 +11,9 @@ from ashep.core.facts.runs import PromptPrepared, PromptSent, QuotaSeen, Session
 from ashep.core.facts.tracker import CommentPosted
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.decide import decide
-from ashep.core.reconcile.dispatch import dispatch
+from ashep.core.reconcile.dispatch import dispatch_all
+from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.reconcile.sources import lacking, late_stops
 from ashep.core.resources.budgets import fused
@@ -92,7 +92,7 @@ def step(
     for fact in late_stops(batch.world, batch.world.sources if everything else batch.touched):
         batch.follow(fact)
     if everything or any(not isinstance(entry.body, QUIET) for entry in batch.entries):
-        start = dispatcher.dispatch if dispatcher else dispatch
+        start = dispatcher.dispatch if dispatcher else dispatch_all
         adopted = batch.follow_all(start(batch.world))
         if adopted:  # what was taken in wants a run now
             batch.follow_all(start(batch.world))

@@ -131,7 +131,7 @@ async def _play(project: Path, say: Say, enter: Callable[[str], None]) -> int:
             daemon(night.parts(project), configuration, journal, WorkOptions(), pictures) as running,
             anyio.create_task_group() as group,
         ):
-            group.start_soon(running.worker.run, info)
+            group.start_soon(running.poller.run, info)
             group.start_soon(running.monitors[0].run)
             with anyio.fail_after(BOUND):
                 await beforehand(night, running)

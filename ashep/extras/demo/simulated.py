@@ -217,7 +217,7 @@ async def _play(project: Path, say: Say, scene: type[Scene]) -> Scene:
             daemon(stage.parts(project), configuration, journal, WorkOptions(), [narrator(timed)]) as running,
             anyio.create_task_group() as group,
         ):
-            group.start_soon(running.worker.run, info)
+            group.start_soon(running.poller.run, info)
             group.start_soon(running.monitors[0].run)
             group.start_soon(stage.person, timed)
             with anyio.move_on_after(BOUND):

@@ -3,8 +3,8 @@
 An issue is looked at again where the last verdict on it may be another one now: something of its own changed; an input
 of all rules did; it waited for a look at the tracker, and there was one; its cycle's time is up; or it waits for room
 under a code that is no longer the code of what is in the way, or for caps of which one is not full any more. For all
-others `ashep.core.reconcile.dispatch.dispatch` would come to what it came to before, which is nothing: a hold is a fact
-only when its code changes.
+others `ashep.core.reconcile.dispatch.dispatch_all` would come to what it came to before, which is nothing: a hold is a
+fact only when its code changes.
 
 A `Dispatcher` is a memory and no source of truth: what it says follows from the World alone, and one that has forgotten
 everything says the same (tests/core/test_dispatcher.py).
