@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ashep.request_guard import HEADERS, Refusal, refusal
 
+_UNKEPT = (b"cache-control", b"no-store")
 _ONCE = ("host", "origin", "sec-fetch-site", "authorization", "content-type")
 
 AT_ONCE = 64
@@ -37,8 +38,8 @@ class OriginCheck:
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 told = [*message.get("headers", ())]
-                kept = () if any(name == b"cache-control" for name, _ in told) else ((b"cache-control", b"no-store"),)
-                message["headers"] = [*told, *HEADERS, *kept]
+                named = {name for name, _ in told}
+                message["headers"] = [*told, *(one for one in (*HEADERS, _UNKEPT) if one[0] not in named)]
             await send(message)
 
         await (self._app if refused is None else self._refuse(refused))(scope, receive, marked)

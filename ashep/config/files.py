@@ -17,6 +17,7 @@ from ashep.config import policy_checks, policy_files, yaml_tree
 from ashep.config.consistency import check
 from ashep.config.error_messages import describe, problems
 from ashep.config.findings import ConfigErrors, FileName, Finding, FindingFactory, SourceFile, errors_of
+from ashep.config.page_colours import read_colours
 from ashep.config.yaml_tree import Node, YamlProblem, YamlUnreadable
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
@@ -76,6 +77,8 @@ def examine(folder: Path, policies_file: Path | None = None) -> Examined:
     agents = files.add(Agents, "agents", folder / "agents.yaml")
     places = FindingFactory(files.sources)
     findings = files.findings + check(policies, agents, settings, places)
+    if settings is not None and settings.page.colours:
+        findings += read_colours(folder)[1]
     return Examined(settings, policies, agents, places, findings)
 
 

@@ -42,6 +42,7 @@ export function Frame({ children }: { children: ReactNode }) {
             </Link>
           ))}
         </nav>
+        {project?.page.panel && <Link className="others" href="/panel">{project.page.title}</Link>}
         <Suspense fallback={null}><Others /></Suspense>
         <Live known={!now.isPending} />
         <button className="plain find" aria-label="Search" onClick={() => dialog.set('find')}>
@@ -125,7 +126,8 @@ function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pa
 /** They stay in sight, so that an act of a person's is seen where they are; `--top` is how much of the page is under them. */
 function Lines() {
   const { data } = useQuery(asks.now())
-  const lines = data ? linesOf(data.daemon) : []
+  const refused = data?.project.page.refused
+  const lines = data ? [...linesOf(data.daemon), ...(refused ? [{ key: 'colours', bad: true, text: `The page keeps its own colours: ${refused}` }] : [])] : []
   const box = useRef<HTMLDivElement>(null)
   const many = useWide() ? 2 : 1
   useEffect(() => {

@@ -22,6 +22,7 @@ const parts = {
   deadEnd: () => import('./DeadEnd'),
   projects: () => import('./Projects'),
   policy: () => import('./Policy'),
+  panel: () => import('./Panel'),
   dialogs,
 }
 const Issues = lazy(() => parts.lists().then(({ Issues }) => ({ default: Issues })))
@@ -34,6 +35,7 @@ const Record = lazy(parts.record)
 const DeadEnd = lazy(parts.deadEnd)
 const Projects = lazy(parts.projects)
 const Policy = lazy(parts.policy)
+const Panel = lazy(parts.panel)
 
 /** The other pages are fetched while nobody waits, so that they are there when the server is not. */
 function ahead() {
@@ -78,6 +80,7 @@ function Page() {
             <Route path="/report" component={Report} />
             <Route path="/usage" component={Usage} />
             <Route path="/projects" component={Projects} />
+            <Route path="/panel" component={Panel} />
             <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
             <Route path="/policies/:policy">{({ policy }) => <Policy key={policy} policy={policy} />}</Route>
             <Route><H1 title="Page not found" /><DeadEnd>There is no such page</DeadEnd></Route>

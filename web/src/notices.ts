@@ -1,3 +1,4 @@
+import type { Now } from './api'
 import { count, to } from './look'
 
 /** What a browser shows of the page outside of it: the icon of its tab, and notifications. */
@@ -36,4 +37,16 @@ export function icon(project: string, waiting: number) {
   const link = document.querySelector<HTMLLinkElement>('link[rel=icon]')!
   const href = `data:image/svg+xml,${encodeURIComponent(drawn)}`
   if (link.href !== href) link.href = href
+}
+
+let own: string[] = []
+
+/** Colours of the user's own, in the place of the page's. */
+export function dress(colours: Now['project']['page']['colours']) {
+  const { style } = document.documentElement
+  own.forEach(name => style.removeProperty(name))
+  own = Object.entries(colours).map(([name, [light, dark]]) => {
+    style.setProperty(`--${name}`, CSS.supports('color', 'light-dark(#000, #fff)') ? `light-dark(${light}, ${dark})` : light!)
+    return `--${name}`
+  })
 }

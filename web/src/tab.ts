@@ -23,9 +23,9 @@ export const notifies = () => 'Notification' in window && Notification.permissio
 export function announce(now: Now, speaks: boolean) {
   ;[project, waiting] = [now.project.name, now.waiting.length]
   show()
-  const [name, many] = [project, waiting]
+  const [{ colours }, name, many] = [now.project.page, project, waiting]
   const later = import('./notices').catch(() => null) // a server that is away
-  void later.then(found => found?.icon(name, many))
+  void later.then(found => (found?.icon(name, many), found?.dress(colours)))
   const asks = new Map(now.waiting.map(one => [`${one.issue} ${one.question?.asked ?? ''}`, one]))
   const fresh = [...asks].filter(([key]) => known && !known.has(key)).map(([, one]) => one)
   known = new Set(asks.keys())

@@ -76,7 +76,7 @@ class QueryHandlers:
     folds: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     """Who goes back to a moment: one at a time."""
     drawer: PictureDrawer = field(init=False)
-    _project: project.ProjectReader = field(init=False)
+    about: project.ProjectReader = field(init=False)
     _policies: policies.PolicyGraphs = field(init=False)
     _policy_names: policies.PolicyNames = field(init=False)
     _reads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
@@ -87,7 +87,7 @@ class QueryHandlers:
 
     def __post_init__(self) -> None:
         self._policies, self._policy_names = policies.PolicyGraphs(self.folder), policies.PolicyNames(self.folder)
-        self._project, self.drawer = project.ProjectReader(self.folder), PictureDrawer(self.state, self.say)
+        self.about, self.drawer = project.ProjectReader(self.folder), PictureDrawer(self.state, self.say)
 
     @property
     def state(self) -> Path:
@@ -127,7 +127,7 @@ class QueryHandlers:
         names = list[str]()
         with suppress(ConfigErrors):  # the page says what is wrong with an edit where it shows the daemon
             names += await to_thread.run_sync(self._policy_names.all)
-        about = await to_thread.run_sync(self._project.read)
+        about = await to_thread.run_sync(self.about.read)
 
         def look(seen: ReadModel) -> page.Now:
             process: ProcessJson = {**daemon_of(seen), "disk": disk_of(self.state), **servers_of(self.state)}

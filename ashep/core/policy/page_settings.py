@@ -1,4 +1,4 @@
-"""The page's settings: by which names, next to those of loopback, it may be asked."""
+"""The page's settings: by which names, next to those of loopback, it may be asked, and what of it is a user's own."""
 
 import re
 from typing import Annotated
@@ -30,3 +30,28 @@ class UiSettings(Document):
     origins: Annotated[tuple[Origin, ...], Field(max_length=20)] = ()
     """Origins of proxies with TLS in front of `ashep serve`, as `https://box.example.net`: it answers to these names,
     too, so that a phone can be paired (`ashep ui --pair`). Messages of `notify` link to the first one."""
+
+
+_PANEL = r"^http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[1-9][0-9]{0,4})?(/[!-~]*)?$"
+
+
+def _parse_panel(value: str) -> str:
+    if len(value) > 300 or not re.fullmatch(_PANEL, value):
+        how = "http, and localhost or a loopback address: a page from elsewhere is not framed"
+        raise ValueError(f"expected a page of this machine, such as http://127.0.0.1:9000/board ({how})")
+    return value
+
+
+Panel = Annotated[str, AfterValidator(_parse_panel), WithJsonSchema({"type": "string", "pattern": _PANEL})]
+"""The address of a page that a program on this machine serves."""
+
+
+class PageSettings(Document):
+    """A view of your own (docs/guides/page.md)."""
+
+    colours: bool = False
+    """Whether the page takes the colours of `.agent-shepherd/page/colours.css`."""
+    panel: Panel | None = None
+    """A page of this machine, which the page shows in a frame of its own, `/panel`, without leave to anything here."""
+    title: Annotated[str, Field(min_length=1, max_length=30)] = "Panel"
+    """What the page calls the panel."""

@@ -31,7 +31,7 @@ from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.globs import GlobList
 from ashep.core.policy.instructions import Kind, kind_of
 from ashep.core.policy.landing import ForgeSettings, LandingSettings
-from ashep.core.policy.page_settings import UiSettings
+from ashep.core.policy.page_settings import PageSettings, UiSettings
 from ashep.core.policy.policies import PermissionRule
 from ashep.core.policy.runner_kinds import KINDS, OPENCODE, rules_of
 from ashep.core.policy.sources import Bmad, Sources
@@ -508,6 +508,8 @@ class Settings(Document):
     """How checks run."""
     ui: UiSettings = UiSettings()
     """Where the page is reached."""
+    page: PageSettings = PageSettings()
+    """What of the page is your own."""
     bmad: Bmad = Bmad()
     """Stories of the BMAD method."""
     sources: Sources = Sources()
