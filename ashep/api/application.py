@@ -111,18 +111,18 @@ def application(
 
         return answer
 
-    async def shown(request: Request) -> Response | None:
-        found = page.answer(request)
-        if found is not None and found.media_type == "text/html":
+    async def answer_page(request: Request) -> Response | None:
+        answer = page.answer(request)
+        if answer is not None and answer.media_type == "text/html":
             panel = (await to_thread.run_sync(service.pictures.about.read_settings)).page.panel
             if panel is not None:
-                found.headers["content-security-policy"] = f"{POLICY}; frame-src {'/'.join(panel.split('/')[:3])}"
-        return found
+                answer.headers["content-security-policy"] = f"{POLICY}; frame-src {'/'.join(panel.split('/')[:3])}"
+        return answer
 
     def also(operation: ApiRoute) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             if "text/html" in request.headers.get("accept", ""):
-                return await shown(request) or problem(406, MISSING)
+                return await answer_page(request) or problem(406, MISSING)
             found = await _answer(service, say, operation, request)
             found.headers["Vary"] = "Accept"
             return found
@@ -131,7 +131,7 @@ def application(
 
     async def elsewhere(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if error.status_code == HTTPStatus.NOT_FOUND and (found := await shown(request)) is not None:
+        if error.status_code == HTTPStatus.NOT_FOUND and (found := await answer_page(request)) is not None:
             return found
         if "text/html" in request.headers.get("accept", "") and not page.files:
             return problem(404, MISSING)

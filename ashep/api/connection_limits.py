@@ -38,8 +38,8 @@ class OriginCheck:
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 told = [*message.get("headers", ())]
-                named = {name for name, _ in told}
-                message["headers"] = [*told, *(one for one in (*HEADERS, _UNKEPT) if one[0] not in named)]
+                names = {name for name, _ in told}
+                message["headers"] = [*told, *(header for header in (*HEADERS, _UNKEPT) if header[0] not in names)]
             await send(message)
 
         await (self._app if refused is None else self._refuse(refused))(scope, receive, marked)

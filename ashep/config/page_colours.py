@@ -24,64 +24,56 @@ PAIRS = (
     ("ink", "line", TEXT), ("paper", "person", TEXT), ("#ffffff", "yes", TEXT),
     *((name, "paper", SIGN) for name in ("focus", "running", "time", "parked", "closed", "not_eligible")),
 )  # fmt: skip
-"""What stands on what, and the contrast that it needs."""
+"""Texts and signs, their grounds, and the contrast that each needs."""
 
 ROOT, DARK, END = ":root {", "@media (prefers-color-scheme: dark) {", "}"
 _COLOUR = re.compile(r"--(\w+): *(#[0-9A-Fa-f]{6});")
 _WANTED = (
-    f"expected `--NAME: #rrggbb;` in `{ROOT}` or, for the dark, in that within `{DARK}`, each on a line of its own"
+    f"expected `--NAME: #rrggbb;` in `{ROOT}`, or in that within `{DARK}` for the dark; each has a line of its own"
 )
 
 
-def _luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: str, other: str) -> float:
+def contrast(*colours: str) -> float:
     """Give the contrast of two colours as WCAG counts it: 1 to 21."""
-    low, high = sorted((_luminance(one), _luminance(other)))
+    parts = [[int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)] for colour in colours]
+    linear = [[part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb] for rgb in parts]
+    low, high = sorted(0.2126 * red + 0.7152 * green + 0.0722 * blue for red, green, blue in linear)
     return (high + 0.05) / (low + 0.05)
 
 
 def read_colours(folder: Path) -> tuple[dict[str, list[str]], list[Finding]]:
     """Give the colours that differ from the page's, light and dark, or all that is wrong: then there are none."""
-    file = folder / FILE
+    file, findings = folder / FILE, list[Finding]()
     colours, lines = {name: [*pair] for name, pair in DEFAULTS.items()}, dict[str, int]()
-    opened, wrong, number = list[str](), list[Finding](), 1
+    blocks, number = list[str](), 1
 
     def refuse(line: int | None, key: str | None, message: str) -> None:
-        wrong.append(Finding("page-colours", str(file), line, key, message, "warning"))
+        findings.append(Finding("page-colours", str(file), line, key, message, "warning"))
 
     try:
-        text = read_text(file)
+        css = read_text(file)
     except ConfigErrors as error:
         refuse(None, None, error.errors[0].message)
-        return {}, wrong
-    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
-        colour = _COLOUR.fullmatch(line) if opened[-1:] == [ROOT] else None
+        return {}, findings
+    for number, line in enumerate(map(str.strip, css.splitlines()), 1):
+        colour = _COLOUR.fullmatch(line) if blocks[-1:] == [ROOT] else None
         if colour is not None and colour[1] in colours:
-            colours[colour[1]][DARK in opened] = colour[2].lower()
+            colours[colour[1]][DARK in blocks] = colour[2].lower()
             lines[colour[1]] = number
         elif colour is not None:
             refuse(number, colour[1], f"the page has no such colour; it has {', '.join(colours)}")
-        elif (line == ROOT and ROOT not in opened) or (line == DARK and not opened):
-            opened.append(line)
-        elif line == END and opened:
-            opened.pop()
+        elif (line == ROOT and ROOT not in blocks) or (line == DARK and not blocks):
+            blocks.append(line)
+        elif line == END and blocks:
+            blocks.pop()
         elif line and not re.fullmatch(r"/\*((?!\*/).)*\*/", line):
             refuse(number, None, _WANTED)
-    if opened:
+    if blocks:
         refuse(number, None, f"`{END}` is missing")
-    for (name, other, least), scheme in product(PAIRS, (0, 1)):
-        pair = [colours[one][scheme] if one in colours else one for one in (name, other)]
-        if contrast(*pair) < least:
-            told = f"{pair[0]} on {other} {pair[1]}, in the {('light', 'dark')[scheme]}, has a contrast of"
-            refuse(
-                max(lines.get(name, 1), lines.get(other, 1)),
-                name,
-                f"{told} {contrast(*pair):.2f}; it needs {least}: choose others",
-            )
+    for (name, ground, least), (scheme, light) in product(PAIRS, enumerate(("light", "dark"))):
+        pair = [colours[colour][scheme] if colour in colours else colour for colour in (name, ground)]
+        if (ratio := contrast(*pair)) < least:
+            words = f"{pair[0]} on {ground} {pair[1]}, in the {light}, has a contrast of {ratio:.2f}; it needs {least}"
+            refuse(max(lines.get(name, 1), lines.get(ground, 1)), name, f"{words}: choose others")
     differ = {name: pair for name, pair in colours.items() if pair != [*DEFAULTS[name]]}
-    return ({} if wrong else differ), wrong
+    return ({} if findings else differ), findings

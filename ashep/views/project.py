@@ -59,8 +59,8 @@ class ProjectReader:
         project, settings = self.folder.resolve().parent, self.read_settings()
         page, base = settings.page, settings.landing.base or find_checked_out_branch(project)
         colours, refused = read_colours(self.folder) if page.colours else ({}, [])
-        own: OwnPageJson = {
+        view: OwnPageJson = {
             "colours": colours, "refused": str(refused[0]) if refused else None, "panel": page.panel,
             "title": page.title,
         }  # fmt: skip
-        return {"name": project.name, "base": base, "page": own}
+        return {"name": project.name, "base": base, "page": view}

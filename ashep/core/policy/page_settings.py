@@ -35,14 +35,15 @@ class UiSettings(Document):
 _PANEL = r"^http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[1-9][0-9]{0,4})?(/[!-~]*)?$"
 
 
-def _parse_panel(value: str) -> str:
+def parse_panel(value: str) -> str:
+    """Read the address of a panel; anything but a page of this machine is a ValueError that says so."""
     if len(value) > 300 or not re.fullmatch(_PANEL, value):
-        how = "http, and localhost or a loopback address: a page from elsewhere is not framed"
-        raise ValueError(f"expected a page of this machine, such as http://127.0.0.1:9000/board ({how})")
+        rule = "http, and localhost or a loopback address: a page from elsewhere is not framed"
+        raise ValueError(f"expected a page of this machine, such as http://127.0.0.1:9000/board ({rule})")
     return value
 
 
-Panel = Annotated[str, AfterValidator(_parse_panel), WithJsonSchema({"type": "string", "pattern": _PANEL})]
+Panel = Annotated[str, AfterValidator(parse_panel), WithJsonSchema({"type": "string", "pattern": _PANEL})]
 """The address of a page that a program on this machine serves."""
 
 
