@@ -214,7 +214,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "TreeKept": _is("its work tree stays"),
     "CriteriaAdopted": _adopted_criteria,
     "CriteriaChanged": _is("the checks of the issue were changed"),
-    "VerificationWanted": _is("whether its work holds is looked into"),
+    "VerificationWanted": _is("goes to verification"),
     "WorkVerified": _verified,
     "WorkIntegrated": _is("its work stands on {base} as {commit}; nothing has moved yet", "tree {tree}"),
     "WorkConflicted": lambda _, body: (

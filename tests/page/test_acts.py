@@ -44,7 +44,7 @@ CASES = {
     "answer": Case("t-3", "person", "input", LABELS.needs_input, "Postgres", "answered", "@ashep Postgres"),
     "take": Case("t-4", "person", "question", LABELS.needs_approval, "Take over", "taken over", WORDS, "t"),
     "release": Case("t-5", "person", "paused", LABELS.paused, "Hand back", "handed back", WORDS, "t"),
-    "retry": Case("t-6", "parked", "max_visits", LABELS.parked, "Retry", "started again", WORDS),
+    "retry": Case("t-6", "parked", "max_visits", LABELS.parked, "Retry", "retried", WORDS),
 }
 AFTER: Mapping[str, Callable[[set[str]], bool]] = {
     "approve": lambda labels: LABELS.approved in labels,
@@ -167,7 +167,7 @@ def test_what_was_answered_in_the_terminal_meanwhile_is_told_and_the_words_stay(
     assert site.tracked(case.issue)[1] == []
     drawn(site, ("UPDATE issues SET state = 'running', code = 'running' WHERE issue = ?", (case.issue,)))
     line = shown.get_by_role("list", name="Just answered").get_by_role("listitem")
-    expect(line).to_contain_text(f"{case.issue} asks nothing any more")  # nobody knows of an answer
+    expect(line).to_contain_text(f"{case.issue} no longer waits for you")  # nobody knows of an answer
     expect(line).to_contain_text(WORDS)  # and so it stays until it is dismissed
     line.get_by_role("button", name="Dismiss").click()
     expect(line).to_have_count(0)
@@ -238,15 +238,15 @@ def test_pause_resume_and_cancel_reach_the_daemon(site: Site) -> None:
         running = shown.get_by_role("region", name="Running")
         running.get_by_role("button", name="Cancel t-2").click()
         assert asked == []  # it asks once more
-        running.get_by_role("button", name="Cancel t-2").click()
-        expect(running).to_contain_text("cancelled and parked")
+        running.get_by_role("button", name="Stop and park").click()
+        expect(running).to_contain_text("Cancelled and parked")
         running.get_by_role("button", name="Pause for an hour").click()
         expect(shown.get_by_role("status").filter(has_text="Paused for an hour")).to_be_visible()
         pause = {"by": "Kim", "why": "lunch", "since": "2026-01-01T00:00:00.000000Z", "until": None, "provider": None}
         drawn(site, ("UPDATE meta SET value = ? WHERE key = 'pauses'", (json.dumps([pause | {"drain": False}]),)))
         line = shown.locator(".line", has_text="paused by Kim")
         line.get_by_role("button", name="Resume").click()
-        expect(shown.get_by_role("status").filter(has_text="Resumed: everything goes on.")).to_be_visible()
+        expect(shown.get_by_role("status").filter(has_text="Resumed: new runs start again.")).to_be_visible()
         assert "paused by" not in shown.locator(".sending").inner_text()
     assert [(one["do"], one["by"], one.get("target")) for one in asked] == [
         ("cancel", "Pat", "t-2"),

@@ -18,9 +18,9 @@ def test_a_moment_is_shown_without_anything_of_now(site: Site) -> None:
         shown = site.opened(context)
         site.go(shown, "/report?since=2020-01-01")
         waits = shown.locator("li", has_text="Merge this?").filter(
-            has=shown.get_by_role("link", name="how everything stood then")
+            has=shown.get_by_role("link", name="Show this moment in the history")
         )
-        waits.first.get_by_role("link", name="how everything stood then").click()
+        waits.first.get_by_role("link", name="Show this moment in the history").click()
         expect(shown).to_have_url(re.compile(r"/\?at=2026-01-01T2\d.*&issue=t-\d"))
         expect(shown.get_by_role("status").filter(has_text="As of")).to_contain_text("back to now")
         expect(shown.locator(".stands").first).to_contain_text("t-")

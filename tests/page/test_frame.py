@@ -77,7 +77,7 @@ def test_what_is_new_is_told_once_also_where_nobody_looks_and_to_who_wants_it_al
     expect(switch).to_have_value("off")
     tab.evaluate("answer = 'denied'")
     switch.select_option("on")
-    expect(tab.get_by_text("The browser does not allow them")).to_be_visible()
+    expect(tab.get_by_text("The browser blocks notifications")).to_be_visible()
     expect(switch).to_have_value("off")
     tab.evaluate("answer = 'granted'")
     switch.select_option("on")

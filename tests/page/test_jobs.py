@@ -43,12 +43,12 @@ def test_why_an_issue_is_parked_and_it_goes_on(site: Site) -> None:
     hand.click(tab.get_by_role("link", name="t-6", exact=True))
     expect(tab.locator(".pinned")).to_contain_text("parked")
     hand.click(tab.get_by_role("button", name="Retry"))
-    expect(tab.locator("main")).to_contain_text("started again")
+    expect(tab.locator("main")).to_contain_text("retried")
 
 
 def test_what_a_run_cost_was_asked_changed_and_said(run_site: Site) -> None:
     tab = run_site.opened(run_site.browser.new_context())
-    for name in ("Prompt 1", "What was said in it", "many.txt"):
+    for name in ("Prompt 1", "Transcript", "many.txt"):
         hand = Hand()
         hand.click(tab.locator("header nav").get_by_role("link", name="Runs"))
         hand.click(tab.locator(f"a[href='/runs/{test_run.RUN}']").first)

@@ -92,7 +92,7 @@ def test_an_answer_becomes_a_line_that_tells_what_came_of_it_and_goes(site: Site
     answered(site, "t-2", "changes_requested", "Kim")
     set_state(site, "t-2", "time", "slot", phase="implement")
     pattern = (
-        "✓ t-2 changes requested by Kim at .* → back to implement. What you had written was not sent: “{}” Dismiss"
+        "✓ t-2 changes requested by Kim at .* → back to implement. Your text was not sent: “{}” Dismiss"
     )
     second = lines.filter(has_text="t-2")
     expect(second).to_have_text(re.compile(pattern.format(WORDS)))
@@ -124,7 +124,7 @@ def test_what_is_true_of_everything_stays_in_sight(site: Site) -> None:
             assert tab.evaluate("scrollY") > 0
             line.get_by_role("button", name="Resume").click()
             drawn(site, ("DELETE FROM meta WHERE key = 'pauses'", ()))
-            expect(tab.get_by_role("status").filter(has_text="Resumed: everything goes on.")).to_be_in_viewport()
+            expect(tab.get_by_role("status").filter(has_text="Resumed: new runs start again.")).to_be_in_viewport()
             expect(tab.get_by_text("paused by")).to_have_count(0)
 
 
@@ -146,7 +146,7 @@ def test_nothing_runs_without_a_daemon_and_what_lands_is_no_run(site: Site) -> N
         drawn(site)
         expect(tab.get_by_role("region", name="Running")).to_contain_text("Verifying the work")
         expect(counts).to_contain_text("1 landing")
-        expect(counts).to_contain_text("1 being verified")
+        expect(counts).to_contain_text("1 verifying")
         expect(counts).not_to_contain_text("running")
 
 

@@ -75,7 +75,7 @@ def test_how_a_session_is_opened_stands_at_its_run(site: Site) -> None:
     shown = site.opened(site.browser.new_context())
     issue, _ = card(shown)
     site.go(shown, f"/runs/{issue}/implement.1.1")
-    shown.get_by_text("How it is opened").click()
+    shown.get_by_text("How to open it").click()
     expect(shown.locator("pre")).to_contain_text("the agent server is not running")
     assert "MIT" in shown.request.get(f"{site.address}/THIRD_PARTY.txt").text()
 

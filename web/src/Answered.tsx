@@ -4,6 +4,7 @@ import { Link, useLocation, useSearch } from 'wouter'
 import { act, type Act, asks, current, type Issue, queries, Refused, store, type Story, told, type Waiting } from './api'
 import { STATES, to } from './look'
 import { useDraft, When, Words } from './parts'
+import { answered as texts, shared } from './strings'
 
 const TAKE_BACK = 5000
 const STAYS = 30_000 // ms, once it is known what an answer led to
@@ -64,27 +65,24 @@ export async function give(issue: Issue, body: Act, done: () => void) {
 
 // --- in a line --------------------------------------------------------------------------------------------------
 
-const DID: Record<Act['do'], string> = {
-  approve: 'approved', reject: 'changes requested', answer: 'answered', release: 'handed back', take: 'taken over', retry: 'started again',
-} // prettier-ignore
-const SAID: Record<string, string> = { approved: 'approved', changes_requested: 'changes requested', answered: 'answered' }
 const ANSWERS = new Set<Act['do']>(['approve', 'reject', 'answer'])
 const LANDS = new Set(['finishing', 'landing', 'landing_verify', 'landing_queue'])
 
-export const byWhom = (by: string) => (by === current()?.person ? 'you' : by)
+export const byWhom = (by: string) => (by === current()?.person ? texts.you : by)
 
 /** What became of an issue once it was answered, and whether that is the end of it. */
 function outcome({ issue: { state, code, phase, reason, question }, landing, answered }: Story, asked: string | null, runs: boolean): [string, boolean] {
   if (state === 'person' && code !== 'pull_request' && (question?.asked ?? null) === asked) return ['…', false]
-  if (state === 'closed' && landing?.state === 'landed') return [`merged into ${landing.onto} as ${landing.commit?.slice(0, 7)}`, true]
-  if (state === 'closed') return [landing?.state === 'branch' ? 'closed; its work stays on its branch' : 'closed', true]
-  if (code === 'pull_request') return ['its pull request waits to be merged', true]
+  if (state === 'closed' && landing?.state === 'landed') return [texts.merged(landing.onto, landing.commit?.slice(0, 7)), true]
+  if (state === 'closed') return [landing?.state === 'branch' ? texts.onBranch : texts.closed, true]
+  if (code === 'pull_request') return [texts.pullRequest, true]
   if (landing || LANDS.has(code)) {
-    const what = landing?.state === 'waits' ? `waits to land: ${reason}` : landing?.onto ? `landing on ${landing.onto} …` : 'being closed …'
-    return [runs ? what : `${what.replace(' …', '')} once the daemon runs`, false]
+    const waits = landing?.state === 'waits'
+    const what = waits ? texts.blocked(reason) : landing?.onto ? texts.landing(landing.onto) : texts.closing
+    return [`${what}${runs ? (waits ? '' : texts.goesOn) : texts.later}`, false]
   }
   if (state === 'parked' || state === 'not_eligible') return [`${STATES[state].word}: ${reason}`, true]
-  return [phase ? `${answered?.answer === 'changes_requested' ? 'back to' : 'on to'} ${phase}` : reason, true]
+  return [phase ? (answered?.answer === 'changes_requested' ? texts.back : texts.on)(phase) : reason, true]
 }
 
 function Left({ due }: { due: number }) {
@@ -93,7 +91,7 @@ function Left({ due }: { due: number }) {
     const timer = setInterval(() => set(Math.max(0, due - Date.now())), 250)
     return () => clearInterval(timer)
   }, [due])
-  return <span aria-hidden>({Math.ceil(left / 1000)} s)</span>
+  return <span aria-hidden>{texts.left(Math.ceil(left / 1000))}</span>
 }
 
 /** Takes an approval back that was not sent yet; its card is there again, with its words. */
@@ -103,7 +101,7 @@ function Undo({ issue, due }: { issue: string; due: number }) {
     const back = () => document.getElementById(`item-${issue}`) ?? document.getElementById(`card-${issue}`)?.closest<HTMLElement>('.card')
     requestAnimationFrame(() => back()?.focus({ preventScroll: true }))
   }
-  return <button onClick={undo}>Undo <Left due={due} /></button>
+  return <button onClick={undo}>{texts.undo} <Left due={due} /></button>
 }
 
 /** The answer that was given here, until the daemon has followed it. */
@@ -111,9 +109,9 @@ export function Given({ of: { issue, did, due }, named = false }: { of: Own; nam
   const { data } = useQuery(asks.now())
   return (
     <>
-      ✓ {named && <Link href={to.issue(issue)}>{issue}</Link>} {DID[did]} by you
+      ✓ {named && <Link href={to.issue(issue)}>{issue}</Link>} {texts.byYou(texts.did[did])}
       {due ? <> <Undo issue={issue} due={due} /></> : (
-        <> · {data?.daemon.running ? 'the daemon sees it at its next look' : 'counts when the daemon runs'} <button onClick={() => forget(issue)}>{ANSWERS.has(did) ? 'Edit answer' : 'Do something else'}</button></>
+        <> · {data?.daemon.running ? texts.soon : texts.whenRuns} <button onClick={() => forget(issue)}>{ANSWERS.has(did) ? texts.edit : texts.other}</button></>
       )}
     </>
   )
@@ -138,13 +136,13 @@ function Gone({ issue, asked, did, input, end }: { issue: string; asked: string 
     const timer = setTimeout(() => ends.current(), STAYS)
     return () => clearTimeout(timer)
   }, [over, draft])
-  const word = answered && (input ? 'answered' : SAID[answered.answer])
+  const word = answered && (input ? texts.said.answered : texts.said[answered.answer as keyof typeof texts.said])
   return (
     <>
       {answered || did ? '✓' : '–'} <Link href={to.issue(issue)}>{issue}</Link>{' '}
-      {answered ? <>{word} by {byWhom(answered.by)} at <When at={answered.at} /></> : did ? `${DID[did]} by you` : 'asks nothing any more'}
+      {answered ? texts.by(word, byWhom(answered.by), <When at={answered.at} />) : did ? texts.byYou(texts.did[did]) : texts.moved}
       {text && ` → ${text}`}
-      {draft && <>. What you had written was not sent: “<Words text={draft} />” <button onClick={end}>Dismiss</button></>}
+      {draft && <>{texts.unsent(<Words text={draft} />)}<button onClick={end}>{shared.dismiss}</button></>}
     </>
   )
 }
@@ -169,7 +167,7 @@ export function Answered({ gone, waiting, end }: Lines) {
   const here = mine.filter(one => !stale.includes(one))
   if (!here.length && !others.length) return null
   return (
-    <ul className="answered" aria-label="Just answered" aria-live="polite">
+    <ul className="answered" aria-label={texts.list} aria-live="polite">
       {here.map(one => (
         <Line key={one.issue} title={one.title}>
           {open.has(one.issue) ? <Given of={one} named /> : <Gone {...one} input={one.did === 'answer'} end={() => end(one.issue)} />}
@@ -215,9 +213,9 @@ export function Sending() {
   return (
     <div className="sending" role="status" hidden={!sent.length && !text}>
       {text && <p>✓ {text}</p>}
-      {sent.map(({ issue, did, due, error }) =>
-        error === undefined ? <p key={issue}>{issue} approved. <Undo issue={issue} due={due} /></p> : (
-          <p key={issue}>✕ <Link href={to.issue(issue)}>{issue}</Link> is not {DID[did]}: {told(error)} <button onClick={() => forget(issue)}>Dismiss</button></p>
+      {sent.map(({ issue, due, error }) =>
+        error === undefined ? <p key={issue}>{texts.approved(issue)}<Undo issue={issue} due={due} /></p> : (
+          <p key={issue}>✕ {texts.failed(<Link href={to.issue(issue)}>{issue}</Link>, told(error))}<button onClick={() => forget(issue)}>{shared.dismiss}</button></p>
         ),
       )}
     </div>

@@ -2,7 +2,8 @@ import { useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import type { components } from './api-types'
-import { figure, money } from './look'
+import { bars as texts, shared } from './strings'
+import { figure, money } from './wording'
 
 type Row = components['schemas']['DayRow']
 
@@ -10,16 +11,15 @@ const COLOURS = ['running', 'person', 'closed', 'parked', 'time']
 const DAY = 86_400_000
 const MOST = 400
 const HEIGHT = 220
-const UNKNOWN = 'unknown'
 const iso = (at: number) => new Date(at).toISOString().slice(0, 10)
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
 
 /** What was used: by day, and in it by name; names that used least are one. */
 function stacked(rows: Row[], of: 'cost' | 'tokens') {
   const sums = new Map<string, number>()
-  for (const row of rows) sums.set(row.name ?? UNKNOWN, (sums.get(row.name ?? UNKNOWN) ?? 0) + row[of])
+  for (const row of rows) sums.set(row.name ?? shared.unknown, (sums.get(row.name ?? shared.unknown) ?? 0) + row[of])
   const order = [...sums].sort((a, b) => b[1] - a[1]).map(([name]) => name)
-  const names = order.length > COLOURS.length + 1 ? [...order.slice(0, COLOURS.length), 'others'] : order
+  const names = order.length > COLOURS.length + 1 ? [...order.slice(0, COLOURS.length), texts.others] : order
   const last = Date.parse(rows.at(-1)!.day)
   const first = Math.max(Date.parse(rows[0]!.day), last - MOST * DAY)
   const days = Array.from({ length: Math.round((last - first) / DAY) + 1 }, (_, at) => iso(first + at * DAY))
@@ -27,7 +27,7 @@ function stacked(rows: Row[], of: 'cost' | 'tokens') {
   const parts = names.map(() => days.map(() => 0))
   for (const row of rows) {
     const place = at.get(row.day)
-    const name = names.indexOf(row.name ?? UNKNOWN)
+    const name = names.indexOf(row.name ?? shared.unknown)
     if (place !== undefined) parts[name < 0 ? names.length - 1 : name]![place]! += row[of]
   }
   return { names, days, parts }
@@ -96,14 +96,14 @@ export default function Bars({ rows }: { rows: Row[] }) {
   return (
     <figure className="bars">
       <figcaption>
-        {of === 'cost' ? 'Cost' : 'Tokens'} by day (UTC) and provider. <time dateTime={days[place]}>{day.format(new Date(days[place]!))}</time>:
+        {texts.byDay(of, <time dateTime={days[place]}>{day.format(new Date(days[place]!))}</time>)}
         <ul>
           {names.map((name, at) => (
             <li key={name} className={`s-${COLOURS[at] ?? 'not_eligible'}`}><i aria-hidden /> {name} {say(parts[at]![place]!) || '–'}</li>
           ))}
         </ul>
       </figcaption>
-      <div ref={box} role="img" aria-label="Bars by day and provider; the table by day has the same" />
+      <div ref={box} role="img" aria-label={texts.name} />
     </figure>
   )
 }

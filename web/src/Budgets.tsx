@@ -3,8 +3,10 @@ import { Component, lazy, type ReactNode, Suspense } from 'react'
 import { Link } from 'wouter'
 import { api, asks, got } from './api'
 import type { components } from './api-types'
-import { figure, money, to } from './look'
+import { to } from './look'
 import { Coded, Loading, Section, Trouble, When } from './parts'
+import { budgets as texts, shared } from './strings'
+import { figure, money } from './wording'
 
 type Limit = components['schemas']['Limit']
 
@@ -15,7 +17,7 @@ class Bound extends Component<{ children: ReactNode }, { broken: boolean }> {
   state = { broken: false }
   static getDerivedStateFromError = () => ({ broken: true })
   render() {
-    return this.state.broken ? <p className="quiet">The chart cannot be drawn. The table has the same figures.</p> : this.props.children
+    return this.state.broken ? <p className="quiet">{texts.noChart}</p> : this.props.children
   }
 }
 
@@ -33,19 +35,16 @@ export function Days({ since }: { since: string }) {
 
 // --- budgets ----------------------------------------------------------------------------------------------------
 
-const OF: Record<Limit['scope'], string> = {
-  run: 'per run', issue: 'per issue and cycle', day: 'today', provider: 'today,', total: 'in total', runs_per_hour: 'in the last hour',
-}
 const said = (of: Limit, value: number) => (of.unit === 'cost' ? money(value) || '$0' : figure(value))
 
 export function Budgets() {
   const asked = useQuery({ queryKey: ['budgets'], queryFn: () => got(api.GET('/api/v1/budgets')) })
   const { data } = asked
   return (
-    <Section name="budgets" title="Budgets">
+    <Section name="budgets" title={texts.title}>
       <Trouble of={asked} />
       {asked.isPending && <Loading />}
-      {data && !data.limits.length && <p className="empty"><Coded text="There are no limits. Set some under `budgets` in config.yaml; `ashep work` applies them." /></p>}
+      {data && !data.limits.length && <p className="empty"><Coded text={texts.none} /></p>}
       <ul className="budgets">
         {data?.limits.map(limit => <Bar key={[limit.scope, limit.name, limit.unit].join()} of={limit} />)}
         <Quotas />
@@ -60,11 +59,11 @@ function Quotas() {
   const windows = data?.daemon.quotas.flatMap(quota => quota.windows.map(window => ({ ...quota, ...window }))) ?? []
   return windows.filter(({ resets }) => new Date(resets) > new Date()).map(({ runner, provider, login, name, used, resets, status }) => (
     <li key={[runner, provider, login, name].join()} className={status === 'rejected' ? 's-parked' : status === 'allowed_warning' ? 's-person' : 's-time'}>
-      <span>Quota of {provider} on {runner}, {name}</span>
-      <span className="meter"><meter aria-label={`Quota of ${provider} on ${runner}, ${name}`} min={0} max={1} value={Math.min(used, 1)} /></span>
+      <span>{texts.quota(provider, runner, name)}</span>
+      <span className="meter"><meter aria-label={texts.quota(provider, runner, name)} min={0} max={1} value={Math.min(used, 1)} /></span>
       <span>
-        {Math.round(used * 100)}% {status === 'rejected' ? <b>■ used up</b> : status === 'allowed_warning' && <b>! nearly used up</b>}{' '}
-        <span className="quiet">until <When at={resets} /></span>
+        {Math.round(used * 100)}% {status === 'rejected' ? <b>{texts.usedUp}</b> : status === 'allowed_warning' && <b>{texts.nearly}</b>}{' '}
+        <span className="quiet">{shared.until(<When at={resets} />)}</span>
       </span>
     </li>
   ))
@@ -73,24 +72,24 @@ function Quotas() {
 function Bar({ of }: { of: Limit }) {
   const { scope, name, unit, used, limit, warn_at: warns, until, reached, holds, held } = of
   const warned = used !== null && used >= warns && !reached
-  const named = `${unit === 'cost' ? 'Cost' : unit === 'runs' ? 'Runs' : 'Tokens'} ${OF[scope]}${scope === 'provider' ? ` ${name.split(' on ')[0]}` : ''}`
-  const [as, word] = reached ? ['parked', '■ used up'] : warned ? ['person', '! nearly used up'] : ['time', '']
+  const named = `${texts.units[unit] ?? texts.units.tokens} ${texts.scopes[scope]}${scope === 'provider' ? ` ${name.split(' on ')[0]}` : ''}`
+  const [as, word] = reached ? ['parked', texts.usedUp] : warned ? ['person', texts.nearly] : ['time', '']
   return (
     <li className={`s-${as}`}>
       <span>{named}</span>
       {used === null ? (
-        <span className="quiet">at most {said(of, limit)} each</span>
+        <span className="quiet">{texts.atMost(said(of, limit))}</span>
       ) : (
         <span className="meter">
           <meter aria-label={named} min={0} max={limit} value={Math.min(used, limit)} />
-          <i style={{ left: `${Math.min(100, (100 * warns) / limit)}%` }} title={`You are warned at ${said(of, warns)}`} />
+          <i style={{ left: `${Math.min(100, (100 * warns) / limit)}%` }} title={texts.warning(said(of, warns))} />
         </span>
       )}
       <span>
-        {used !== null && <>{said(of, used)} of {said(of, limit)}</>} {word && <b>{word}</b>}{' '}
-        <span className="quiet">{until && <>until <When at={until} /></>}</span>
+        {used !== null && texts.amount(said(of, used), said(of, limit))} {word && <b>{word}</b>}{' '}
+        <span className="quiet">{until && shared.until(<When at={until} />)}</span>
         {held > 0 && (
-          <> · holds up {holds.slice(0, 8).map((issue, at) => <span key={issue}>{at > 0 && ', '}<Link href={to.issue(issue)}>{issue}</Link></span>)}{held > 8 && ` and ${held - 8} more`}</>
+          <>{texts.holds}{holds.slice(0, 8).map((issue, at) => <span key={issue}>{at > 0 && ', '}<Link href={to.issue(issue)}>{issue}</Link></span>)}{held > 8 && ` ${shared.andMore(held - 8)}`}</>
         )}
       </span>
     </li>
@@ -108,5 +107,5 @@ export function Csv({ name, rows }: { name: string; rows: (string | number)[][] 
     Object.assign(document.createElement('a'), { href, download: `${name}.csv` }).click()
     setTimeout(() => URL.revokeObjectURL(href))
   }
-  return <p><button onClick={save}>Save as CSV</button></p>
+  return <p><button onClick={save}>{texts.save}</button></p>
 }

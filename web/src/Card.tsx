@@ -3,16 +3,12 @@ import { lazy, Suspense, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { byWhom, give, Given, useOwn } from './Answered'
 import { type Act, asks, type Given as Standing, type Issue, told, type Waiting, type Way } from './api'
-import { count, evidence, figure, money, to } from './look'
+import { evidence, to } from './look'
 import { Ago, Choice, Facts, Findings, Loading, useDraft, useSeen, When, Words } from './parts'
+import { answered, card as texts, shared } from './strings'
+import { money } from './wording'
 
 // --- answers that stand already ---------------------------------------------------------------------------------
-
-const ANSWERS: Record<Standing['answer'], [string, string]> = {
-  approved: ['approved', 'the approval'],
-  changes_requested: ['changes requested', 'the request for changes'],
-  answered: ['answered', 'the answer'],
-}
 
 /** An answer that stands in the tracker, and that no daemon has followed yet; and how it is called in a button. */
 function useGiven({ issue, question }: Issue): [Standing, Standing['answer'], boolean] | null {
@@ -48,7 +44,7 @@ export function Acts({ issue }: { issue: Issue }) {
   const sendWords = () => (asksApproval ? send('reject') : asksWords && send('answer'))
   const asksApproval = question?.kind === 'approval' && code === 'question'
   const asksWords = question?.kind === 'input' && (code === 'input' || code === 'question')
-  const replace = given && <>Replace {ANSWERS[answer][1]} of <When at={given.at} /></>
+  const replace = given && texts.replace[answer](<When at={given.at} />)
   const options = asksWords ? (question.about === 'permission' ? ['yes', 'no'] : question.options) : []
   const choose = (option: string) =>
     question?.several ? write(text.trim() ? `${text.trim()}, ${option}` : option) : send('answer', { message: option })
@@ -58,43 +54,42 @@ export function Acts({ issue }: { issue: Issue }) {
   return (
     <div className="do">
       <label>
-        {asksApproval ? 'Comment (the agent will read it)' : asksWords ? 'Your answer' : 'Comment on the issue'}
+        {asksApproval ? texts.commentForAgent : asksWords ? texts.yourAnswer : texts.comment}
         <textarea ref={words} data-key="x" rows={2} maxLength={10_000} readOnly={busy} value={text} onChange={event => write(event.target.value)}
           onKeyDown={event => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !busy && text.trim() && sendWords()} />
       </label>
       {looking && (
         <p className="line" role="alert">
-          Its work touches <b>{flags.join(', ')}</b>. Look at it first; then say once more that you approve.
+          {texts.touches(<b>{flags.join(', ')}</b>)}
         </p>
       )}
       {given && (
         <p className="line" role="status">
-          ✓ {ANSWERS[answer][0]} by {byWhom(given.by)} at <When at={given.at} />, counts{' '}
-          {running ? 'at the next look of the daemon' : 'when the daemon runs'}
+          {texts.given(answered.by(answered.said[answer], byWhom(given.by), <When at={given.at} />), running)}
         </p>
       )}
       <div className="acts">
         {asksApproval && given?.answer !== 'approved' && (
           <>
             <button className="yes" data-key="a" disabled={busy} onClick={approve}>
-              {looking ? `I have seen ${flags.length === 1 ? 'it' : 'them'}: approve` : replace ? <>{replace}: approve</> : 'Approve'} <kbd>a</kbd>
+              {looking ? texts.reviewed : replace ? texts.approveInstead(replace) : texts.approve} <kbd>a</kbd>
             </button>
-            {looking && <button onClick={() => look(false)}>Not yet</button>}
+            {looking && <button onClick={() => look(false)}>{texts.notYet}</button>}
           </>
         )}
         {asksApproval && given?.answer !== 'changes_requested' && (
-          <button disabled={busy} onClick={wanting(() => send('reject'))} title="Needs a comment">
-            {replace ? <>{replace}: request changes</> : 'Request changes'} <kbd>x</kbd>
+          <button disabled={busy} onClick={wanting(() => send('reject'))} title={texts.needsComment}>
+            {replace ? texts.changesInstead(replace) : texts.changes} <kbd>x</kbd>
           </button>
         )}
         {options.map(option => <button key={option} disabled={busy} onClick={() => choose(option)}>{option}</button>)}
-        {asksWords && <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>{replace ?? 'Answer'} <kbd>x</kbd></button>}
+        {asksWords && <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>{replace ?? texts.answer} <kbd>x</kbd></button>}
         {parked && <Retry policy={issue.policy} phase={phase} choose={pick} busy={busy} retry={() => send('retry', { phase: phase || null })} />}
         {code === 'paused' ? (
-          <button data-key="t" disabled={busy} onClick={() => send('release')}>Hand back <kbd>t</kbd></button>
-        ) : <button data-key="t" disabled={busy} onClick={() => send('take')}>Take over <kbd>t</kbd></button>}
+          <button data-key="t" disabled={busy} onClick={() => send('release')}>{texts.handBack} <kbd>t</kbd></button>
+        ) : <button data-key="t" disabled={busy} onClick={() => send('take')}>{texts.takeOver} <kbd>t</kbd></button>}
       </div>
-      {own ? <p role="alert" className="line bad">Couldn’t save. Your text is still here: {told(own.error)}</p> : <p role="status">{busy && 'Saving …'}</p>}
+      {own ? <p role="alert" className="line bad">{texts.failed(told(own.error))}</p> : <p role="status">{busy && texts.saving}</p>}
     </div>
   )
 }
@@ -105,13 +100,13 @@ function Retry({ policy, phase, choose, busy, retry }: Retrying) {
   const { data } = useQuery({ ...asks.policy(policy ?? ''), enabled: policy !== null })
   return (
     <>
-      <button className="yes" disabled={busy} onClick={retry}>Retry</button>
+      <button className="yes" disabled={busy} onClick={retry}>{texts.retry}</button>
       <Choice
-        label="from"
+        label={texts.retryFrom}
         className="inline"
         value={phase}
         choose={choose}
-        of={[['', 'the phase where it stopped'], ...(data?.phases ?? []).filter(one => one.kind !== 'end').map(({ name }) => [name, name] as const)]}
+        of={[['', texts.whereStopped], ...(data?.phases ?? []).filter(one => one.kind !== 'end').map(({ name }) => [name, name] as const)]}
       />
     </>
   )
@@ -119,28 +114,24 @@ function Retry({ policy, phase, choose, busy, retry }: Retrying) {
 
 // --- what follows -----------------------------------------------------------------------------------------------
 
-const REPLIES: Record<Way['answer'], string> = {
-  approved: 'If you approve', changes_requested: 'If you request changes', answered: 'If you answer', deadline: 'No answer',
-} // prettier-ignore
-
 function leads({ answer, kind, target, times, most, afresh, onto, by_pull_request, why }: Way, about: string): [string, string] {
-  if (kind === 'close') return onto ? [by_pull_request ? 'a pull request' : 'merged', ` into ${onto}${by_pull_request ? '' : ' and closed'}`] : ['closed', '']
-  if (kind === 'park') return ['parked', answer === 'deadline' || !why ? '' : `: ${why}`]
-  if (kind === 'run') return [target, answer !== 'deadline' ? ' goes on' : about === 'permission' ? ' goes on without it' : ' goes on; the agent decides itself']
-  if (kind === 'person') return [target, ', which asks a person']
-  return [`${answer === 'changes_requested' ? 'back to ' : ''}${target}`, times === null ? '' : ` (round ${times} of ${most}${afresh ? ', in a new cycle' : ''})`]
+  if (kind === 'close') return onto ? [by_pull_request ? texts.request : texts.merged, texts.into(onto, by_pull_request)] : [texts.closed, '']
+  if (kind === 'park') return [texts.parked, answer === 'deadline' || !why ? '' : texts.why(why)]
+  if (kind === 'run') return [target, answer !== 'deadline' ? texts.goesOn : about === 'permission' ? texts.withoutLeave : texts.agentDecides]
+  if (kind === 'person') return [target, texts.asksPerson]
+  return [answer === 'changes_requested' ? texts.back(target) : target, times === null ? '' : texts.round(times, most, afresh)]
 }
 
 /** Where each answer leads, as the core would decide now. */
 export function Follows({ issue: { question, due } }: { issue: Issue }) {
   if (!question?.follows.length) return null
   return (
-    <ul className="follows" aria-label="What follows">
+    <ul className="follows" aria-label={texts.follows}>
       {question.follows.map(way => {
         const [target, more] = leads(way, question.about)
         return (
           <li key={way.answer}>
-            {REPLIES[way.answer]}{way.answer === 'deadline' && (due ? <> by <When at={due} /></> : ' in time')}: <b>{target}</b>{more}
+            {way.answer === 'deadline' ? texts.noAnswer(due && <When at={due} />) : texts.replies[way.answer]}: <b>{target}</b>{more}
           </li>
         )
       })}
@@ -156,7 +147,7 @@ function Folded({ issue }: { issue: string }) {
   const [open, set] = useState(false)
   return (
     <details onToggle={event => set(event.currentTarget.open)}>
-      <summary>What was asked, what was done, what it changes</summary>
+      <summary>{texts.work}</summary>
       {open && <Suspense fallback={<Loading />}><Review issue={issue} head="h4" /></Suspense>}
     </details>
   )
@@ -173,13 +164,13 @@ export function Card({ issue, desk = false }: { issue: Waiting; desk?: boolean }
       <Facts
         of={[
           phase && (issue.policy ? <Link href={to.policy(issue.policy)}>{phase}</Link> : phase),
-          <>for <Ago at={since} /></>,
-          due && <>until <When at={due} /></>,
+          texts.waits(<Ago at={since} />),
+          due && shared.until(<When at={due} />),
           `P${priority}`,
-          count(used.runs, 'run'),
-          used.tokens > 0 && `${figure(used.tokens)} tokens`,
-          used.cost > 0 && `cost ${money(used.cost)}`,
-          cycle > 1 && `cycle ${cycle}`,
+          shared.tries(used.runs),
+          used.tokens > 0 && shared.tokens(used.tokens),
+          used.cost > 0 && shared.cost(money(used.cost)),
+          cycle > 1 && texts.cycle(cycle),
         ]}
       />
       <blockquote><Words text={question?.text ?? reason} /></blockquote>

@@ -1,15 +1,17 @@
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 import type { Policy, Running, State } from './api'
-import { figure, INTERRUPTED, STATES, to } from './look'
+import { INTERRUPTED, STATES, to } from './look'
 import { Section } from './parts'
+import { counts as texts } from './strings'
+import { figure } from './wording'
 
 const LANDS = new Set(['finishing', 'landing', 'landing_verify'])
 const CHECKS = new Set(['verify', 'landing_verify'])
 
 /** What an issue that goes on is at: an agent works, its work is verified, it lands, or the daemon is away in its midst. */
 const doing = ({ code, at_work }: Pick<Running, 'code' | 'at_work'>, runs: boolean) =>
-  !runs ? INTERRUPTED.word : LANDS.has(code) ? 'landing' : CHECKS.has(code) ? 'being verified' : at_work ? 'running' : 'going on'
+  !runs ? INTERRUPTED.word : LANDS.has(code) ? texts.landing : CHECKS.has(code) ? texts.verifying : at_work ? texts.running : texts.underWay
 
 type Many = Partial<Record<State, number>>
 
@@ -22,7 +24,7 @@ export function Counts({ counts, running, runs = true, linked = true }: { counts
     return [...new Set(words)].map(word => ({ state, sign, word, many: words.filter(one => one === word).length }))
   })
   return (
-    <ul className="counts" aria-label="Issues by state">
+    <ul className="counts" aria-label={texts.states}>
       {lines.filter(({ many }) => many).map(({ state, sign, word, many }) => (
         <li key={word} className={`s-${state}`}>
           <Maybe href={linked && to.issues({ state })}><i aria-hidden>{sign}</i> <b>{figure(many)}</b> {word}</Maybe>

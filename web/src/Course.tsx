@@ -3,8 +3,10 @@ import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Course as Told } from './api'
 import type { Arrow, Box, Bracket } from './Flow'
-import { count, money, short, to, took } from './look'
+import { short, to } from './look'
 import { Empty, Facts, Loading, Mark, Trouble, useLooks, useWide, When, Words } from './parts'
+import { course as texts, shared } from './strings'
+import { money, took } from './wording'
 
 const Flow = lazy(() => import('./Flow'))
 const SIZE = { width: 190, height: 68 }
@@ -25,7 +27,7 @@ function stepsOf({ runs, asked, delivery, edges }: Told, { run: look, until }: R
       phase: run.phase,
       visit: run.visit,
       title: short(run.run),
-      lines: [`${run.agent} · ${run.outcome?.verdict?.replaceAll('_', ' ') ?? word}`, [took(run, until), run.cost > 0 ? money(run.cost) : run.tokens && count(run.tokens, 'token')].filter(Boolean).join(' · ')],
+      lines: [`${run.agent} · ${run.outcome?.verdict?.replaceAll('_', ' ') ?? word}`, [took(run, until), run.cost > 0 ? money(run.cost) : run.tokens && shared.tokens(run.tokens)].filter(Boolean).join(' · ')],
       sign,
       as,
       href: to.run(run.run),
@@ -38,8 +40,8 @@ function stepsOf({ runs, asked, delivery, edges }: Told, { run: look, until }: R
       order: one.seq,
       at: one.at,
       phase: one.phase,
-      title: one.answer ? `${one.by}: ${one.answer.replaceAll('_', ' ')}` : 'asks a person',
-      lines: [one.question, one.answer ? '' : 'no answer yet'].filter(Boolean),
+      title: one.answer ? `${one.by}: ${one.answer.replaceAll('_', ' ')}` : texts.asksPerson,
+      lines: [one.question, one.answer ? '' : texts.noAnswer].filter(Boolean),
       sign: one.answer === 'approved' ? '✓' : '?',
       as: 'person',
       shape: 'human',
@@ -80,12 +82,12 @@ function loopsOf(steps: Step[], edges: Told['edges']): Loops {
     const before = visits.get(phase)
     if (!place || again.has(id) || (visit && before && visit !== before)) {
       visits.clear()
-      rounds.push({ from: place, to: place, name: `Round ${rounds.length + 1}${again.has(id) ? ', taken again' : ''}` })
+      rounds.push({ from: place, to: place, name: texts.round(rounds.length + 1, again.has(id)) })
     }
     rounds.at(-1)!.to = place
     if (!visit) return
     const same = tries.find(({ of, from }) => of === `${phase} ${visit}` && from >= rounds.at(-1)!.from)
-    if (same) Object.assign(same, { to: place, many: same.many + 1, name: `${phase}, ${same.many + 1} attempts` })
+    if (same) Object.assign(same, { to: place, many: same.many + 1, name: texts.attempts(phase, same.many + 1) })
     else tries.push({ from: place, to: place, of: `${phase} ${visit}`, many: 1, name: '' })
     visits.set(phase, visit)
   })
@@ -112,7 +114,7 @@ export function Course({ issue, policy }: { issue: string; policy: string | null
     <>
       <Trouble of={asked} />
       {steps.length === 0 ? (
-        <Empty>It was not worked on yet: there is no run.</Empty>
+        <Empty>{texts.none}</Empty>
       ) : (
         <>
           {wide && <Drawn issue={issue} steps={steps} lanes={lanes} loops={loops} edges={data.edges} />}
@@ -150,7 +152,7 @@ function Drawn({ issue, steps, lanes, loops: { rounds, tries }, edges }: Laid & 
           id: `${place}`,
           source,
           target,
-          label: kind === 'cycle' ? `${why}, taken again` : why.replaceAll('_', ' '),
+          label: kind === 'cycle' ? texts.again(why) : why.replaceAll('_', ' '),
           way: 'on',
           dashed: kind === 'retry' || kind === 'cycle',
         }),
@@ -165,7 +167,7 @@ function Drawn({ issue, steps, lanes, loops: { rounds, tries }, edges }: Laid & 
       <Suspense fallback={<div className="graph" style={{ height }} />}>
         <Flow
           lanes={titles}
-          name={`Runs of ${issue}, a lane for each phase: ${lanes.join(', ')}`}
+          name={texts.name(issue, lanes)}
           boxes={boxes}
           arrows={arrows}
           size={SIZE}
@@ -180,7 +182,7 @@ function Drawn({ issue, steps, lanes, loops: { rounds, tries }, edges }: Laid & 
       {step && (
         <div className={`stands s-${step.as}`} role="status">
           <div>
-            <Facts of={[<b>{step.title}</b>, ...step.lines, <When at={step.at} />, <Link href={step.href ?? ''}>Open</Link>]} />
+            <Facts of={[<b>{step.title}</b>, ...step.lines, <When at={step.at} />, <Link href={step.href ?? ''}>{texts.open}</Link>]} />
             {step.why && <p><Words text={step.why} /></p>}
           </div>
         </div>

@@ -6,6 +6,7 @@ import { PLACES, RUNS, STATES, to } from './look'
 import { Choice, Mark } from './parts'
 import { chooseTimes, dialog, LETTERS, NOTICES, SCHEME, shine, times } from './settings'
 import { allowNotices } from './notices'
+import { dialogs as texts, shared } from './strings'
 
 function Modal({ name, title, close, children }: { name: string; title: string; close: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null)
@@ -20,7 +21,7 @@ function Modal({ name, title, close, children }: { name: string; title: string; 
 
 // --- search -----------------------------------------------------------------------------------------------------
 
-const SCHEMES = [['system', 'system'], ['light', 'light'], ['dark', 'dark']] as const
+const SCHEMES = Object.entries(texts.schemes)
 const HOUR = 60
 
 function setScheme(scheme: string) {
@@ -36,8 +37,8 @@ const matches = ({ key, words }: Entry, text: string) => text.toLowerCase().spli
 
 function usePlaces(): Entry[] {
   const [, go] = useLocation()
-  const pages = PLACES.map(([href, name, key]) => ({ key: name, name: <>{name} <kbd>g {key}</kbd></>, words: 'page go to', open: () => go(href) }))
-  return [...pages, { key: 'Keys and settings', name: <>Keys and settings <kbd>?</kbd></>, words: 'page shortcuts theme time notifications help', open: () => dialog.set('keys') }]
+  const pages = PLACES.map(([href, name, key]) => ({ key: name, name: <>{name} <kbd>g {key}</kbd></>, words: texts.pageWords, open: () => go(href) }))
+  return [...pages, { key: shared.settings, name: <>{shared.settings} <kbd>?</kbd></>, words: texts.settingsWords, open: () => dialog.set('keys') }]
 }
 
 /** What can be done anywhere, as things are now. */
@@ -49,34 +50,40 @@ function useActs(): Entry[] {
   const pause = () => got(api.POST('/api/v1/pause', { body: { minutes: HOUR } }))
   const resume = () => got(api.POST('/api/v1/resume', { body: {} }))
   return [
-    ...(running ? [isPaused ? { key: 'Resume', words: 'runs go on', name: 'Resume all runs', act: true, open: resume } : { key: 'Pause', words: 'runs stop hour', name: 'Pause for an hour: no new run starts', act: true, open: pause }] : []),
-    ...SCHEMES.filter(([one]) => one !== scheme).map(([one]) => ({ key: `Theme ${one}`, words: 'colours mode', name: `Theme: ${one}`, open: () => setScheme(one) })),
-    { key: 'Sign out', words: 'leave end session log', name: 'Sign out', open: leave },
+    ...(running ? [isPaused ? { ...texts.resume, act: true, open: resume } : { ...texts.pause, act: true, open: pause }] : []),
+    ...SCHEMES.filter(([one]) => one !== scheme).map(([one, word]) => ({ key: texts.theme(word), words: texts.themeWords, name: texts.theme(word), open: () => setScheme(one) })),
+    { key: texts.signOut, words: texts.signOutWords, name: texts.signOut, open: leave },
   ]
 }
 
 function useFound(text: string): { groups: Group[]; error: unknown; isKnown: boolean } {
   const [, go] = useLocation()
   const [places, acts] = [usePlaces(), useActs()]
-  const issues = useQuery({ ...asks.found(text), placeholderData: before => before })
-  const runs = useQuery({ ...asks.foundRuns(text), placeholderData: before => before })
+  const placeholderData = <T,>(before: T) => before
+  const issues = useQuery({ queryKey: ['found', text], queryFn: () => got(api.GET('/api/v1/issues', { params: { query: { q: text, limit: 8 } } })), placeholderData })
+  const runs = useQuery({
+    queryKey: ['foundRuns', text],
+    queryFn: () => got(api.GET('/api/v1/runs', { params: { query: { q: text, limit: 6 } } })),
+    enabled: text !== '',
+    placeholderData,
+  })
   const groups = [
-    { name: 'Pages', entries: places },
+    { name: texts.groups.pages, entries: places },
     {
-      name: 'Issues',
+      name: texts.groups.issues,
       entries: (issues.data?.items ?? []).map(({ issue, title, state }) => ({
         key: issue, words: title, open: () => go(to.issue(issue)),
         name: <><Mark as={state} sign={STATES[state].sign} /> <b>{issue}</b> {title}</>,
       })),
     },
     {
-      name: 'Runs',
+      name: texts.groups.runs,
       entries: (text ? (runs.data?.items ?? []) : []).map(({ run, state, agent }) => ({
         key: run, words: '', open: () => go(to.run(run)),
         name: <><Mark {...RUNS[state]} /> <b>{run}</b> {agent}</>,
       })),
     },
-    { name: 'Actions', entries: acts },
+    { name: texts.groups.actions, entries: acts },
   ]
   // also of what was found for the words before, while the next answer is on its way
   const found = groups.map(({ name, entries }) => ({ name, entries: entries.filter(one => matches(one, text)) }))
@@ -108,16 +115,16 @@ export function Palette({ close }: { close: () => void }) {
   }, [chosen?.key])
   const id = (entry: Entry) => `to-${entry.key}`
   return (
-    <Modal name="palette" title="Search" close={close}>
+    <Modal name="palette" title={shared.search} close={close}>
       <input
-        type="search" role="combobox" aria-label="Search issues, runs, pages and actions" placeholder="Issue, words of its title, run, page or action"
+        type="search" role="combobox" aria-label={texts.searchAll} placeholder={texts.placeholder}
         aria-expanded aria-controls="palette-found" aria-activedescendant={chosen && id(chosen)} autoFocus value={text} onKeyDown={pressed}
         onChange={event => {
           type(event.target.value)
           point(0)
         }}
       />
-      <div id="palette-found" role="listbox" aria-label="Found">
+      <div id="palette-found" role="listbox" aria-label={texts.found}>
         {groups.map(group => (
           <div key={group.name} role="group" aria-label={group.name}>
             <p aria-hidden className="quiet">{group.name}</p>
@@ -127,34 +134,13 @@ export function Palette({ close }: { close: () => void }) {
           </div>
         ))}
       </div>
-      {isKnown && !entries.length && <p className="quiet" role="status">No matches.</p>}
-      {Boolean(error ?? failed) && <p role="alert" className="line bad">Not done: {told(error ?? failed)}</p>}
+      {isKnown && !entries.length && <p className="quiet" role="status">{shared.empty}</p>}
+      {Boolean(error ?? failed) && <p role="alert" className="line bad">{texts.failed(told(error ?? failed))}</p>}
     </Modal>
   )
 }
 
 // --- keys and settings ------------------------------------------------------------------------------------------
-
-const KEYS = [
-  ['g n · g i · g r', 'Now, Issues, Runs'],
-  ['g p · g u', 'Report, Usage'],
-  ['j · k', 'next, previous'],
-  ['Enter', 'open'],
-  ['a', 'approve what has the focus; five seconds to undo'],
-  ['x', 'write a comment'],
-  ['Ctrl Enter', 'send it: request changes, or answer'],
-  ['t', 'take over, or hand back'],
-  ['v', 'mark a file as seen'],
-  ['[ · ]', 'previous, next tab'],
-  ['.', 'newest'],
-  ['/', 'filter'],
-  ['Ctrl K', 'search issues, runs, pages and actions'],
-  ['Esc', 'leave a field'],
-  ['?', 'keys and settings'],
-] as const
-
-const TIMES = [['local', 'local time'], ['relative', 'relative, in lists'], ['utc', 'UTC']] as const
-const SWITCH = [['on', 'on'], ['off', 'off']] as const
 
 /** A choice that this browser remembers. */
 function useKept(name: string, first: string): [string, (value: string) => void] {
@@ -167,26 +153,26 @@ export function Help({ close }: { close: () => void }) {
   const [letters, set] = useKept(LETTERS, 'on')
   const shown = useSyncExternalStore(times.on, times.get)
   return (
-    <Modal name="keys" title="Keys and settings" close={close}>
+    <Modal name="keys" title={shared.settings} close={close}>
       <div className="settings">
-        <Choice label="Time" value={shown} choose={chooseTimes} of={TIMES} />
-        <Choice label="Theme" value={scheme} choose={value => (choose(value), shine(value))} of={SCHEMES} />
-        <Choice label="Single-key shortcuts" value={letters} choose={set} of={SWITCH} />
+        <Choice label={texts.time} value={shown} choose={chooseTimes} of={texts.times} />
+        <Choice label={texts.themeLabel} value={scheme} choose={value => (choose(value), shine(value))} of={SCHEMES} />
+        <Choice label={texts.shortcuts} value={letters} choose={set} of={texts.toggle} />
         <Notices />
       </div>
       <dl>
-        {KEYS.map(([key, what]) => (
+        {texts.keys.map(([key, what]) => (
           <div key={key}>
             <dt><kbd>{key}</kbd></dt>
             <dd>{what}</dd>
           </div>
         ))}
       </dl>
-      <p className="quiet">You are signed in as {current()?.person}; your answers are written under this name.</p>
-      <p className="quiet"><a href="/THIRD_PARTY.txt" target="_blank" rel="noopener">Open-source licences</a></p>
+      <p className="quiet">{texts.person(current()?.person)}</p>
+      <p className="quiet"><a href="/THIRD_PARTY.txt" target="_blank" rel="noopener">{texts.licences}</a></p>
       <div className="acts">
-        <button onClick={close}>Close</button>
-        <button onClick={() => void leave()}>Sign out</button>
+        <button onClick={close}>{texts.close}</button>
+        <button onClick={() => void leave()}>{texts.signOut}</button>
       </div>
     </Modal>
   )
@@ -203,7 +189,7 @@ function Notices() {
   }
   return (
     <>
-      <Choice label="Browser notifications" value={value} choose={value => void choose(value)} of={SWITCH} />
+      <Choice label={texts.notifications} value={value} choose={value => void choose(value)} of={texts.toggle} />
       <p role="status" className="quiet">{why}</p>
     </>
   )

@@ -4,10 +4,12 @@ import { Link, useLocation, useSearch } from 'wouter'
 import { api, asks, current, type Daemon, got, told } from './api'
 import { say, Sending } from './Answered'
 import { holdsStream, useConnection } from './live'
-import { count, figure, money, PLACES, when } from './look'
+import { PLACES } from './look'
 import { Coded, Loading, useWide } from './parts'
 import { dialog, LETTERS } from './settings'
+import { frame as texts, shared } from './strings'
 import { announce } from './tab'
+import { figure, money, when } from './wording'
 
 export const dialogs = () => import('./Dialogs')
 const Help = lazy(() => dialogs().then(({ Help }) => ({ default: Help })))
@@ -28,28 +30,28 @@ export function Frame({ children }: { children: ReactNode }) {
   const back = new URLSearchParams(useSearch()).has('at') && place === '/'
   return (
     <>
-      <a className="skip" href="#main">Skip to content</a>
+      <a className="skip" href="#main">{texts.skip}</a>
       <header>
         <div className="project">
-          <strong title={project?.name}>{project?.name ?? 'Agent Shepherd'}</strong>
-          {project?.base && <span className="quiet" title={`Work is merged into ${project.base}`}>→ {project.base}</span>}
+          <strong title={project?.name}>{project?.name ?? texts.product}</strong>
+          {project?.base && <span className="quiet" title={texts.base(project.base)}>→ {project.base}</span>}
         </div>
-        <nav aria-label="Pages">
+        <nav aria-label={texts.pages}>
           {PLACES.map(([href, name]) => (
             <Link key={href} href={href} aria-current={within(place, href) ? 'page' : undefined}>
               {name}
-              {href === '/' && waiting && waiting.length > 0 && <> <span className="badge">{figure(waiting.length)}<span className="unseen"> waiting for you</span></span></>}
+              {href === '/' && waiting && waiting.length > 0 && <> <span className="badge">{figure(waiting.length)}<span className="unseen">{texts.forYou}</span></span></>}
             </Link>
           ))}
         </nav>
         {project?.page.panel && <Link className="others" href="/panel">{project.page.title}</Link>}
         <Suspense fallback={null}><Others /></Suspense>
         <Live known={!now.isPending} />
-        <button className="plain find" aria-label="Search" onClick={() => dialog.set('find')}>
-          <span>Search</span> <kbd>Ctrl K</kbd>
+        <button className="plain find" aria-label={shared.search} onClick={() => dialog.set('find')}>
+          <span>{shared.search}</span> <kbd>Ctrl K</kbd>
         </button>
-        <button className="plain keys" aria-label="Keys and settings" onClick={() => dialog.set('keys')}>
-          <span>Settings</span> <kbd>?</kbd>
+        <button className="plain keys" aria-label={shared.settings} data-short={texts.settingsPhone} onClick={() => dialog.set('keys')}>
+          <span>{texts.settingsShort}</span> <kbd>?</kbd>
         </button>
       </header>
       {!back && <Lines />}
@@ -69,7 +71,7 @@ function Live({ known }: { known: boolean }) {
   const { live, at } = useConnection()
   return (
     <span className={live ? 'live' : 'live away'}>
-      as {current()?.person} · <span role="status">{live ? (known ? 'live' : 'loading') : `as of ${when(at)}, not connected`}</span>
+      {texts.person(current()?.person)} · <span role="status">{live ? (known ? texts.live : texts.loading) : texts.away(when(at))}</span>
     </span>
   )
 }
@@ -78,48 +80,44 @@ function Live({ known }: { known: boolean }) {
 
 type Pause = Daemon['pauses'][number]
 
-const OUTAGES: Record<string, string> = { limited: 'is over its limit', down: 'is down', unauthorized: 'refuses our credentials' }
-const BUDGETS: Record<string, string> = { total: 'all runs', runs_per_hour: 'the last hour' }
-
 function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pause?: Pause }[] {
-  const ended = daemon.ended ? `stopped at ${when(daemon.ended)} (${daemon.why})` : 'is not running'
-  const until = (at: string | null) => (at ? ` until ${when(at)}` : '')
+  const until = (at: string | null) => (at ? texts.until(when(at)) : '')
   const { edit } = daemon
   return [
-    ...(daemon.running ? [] : [{ key: 'daemon', bad: true, text: `The daemon ${ended}. Nothing new will start until you run \`ashep work\`` }]),
+    ...(daemon.running ? [] : [{ key: 'daemon', bad: true, text: daemon.ended ? texts.stopped(when(daemon.ended), daemon.why) : texts.noDaemon }]),
     ...daemon.pauses.map(pause => ({
       key: `pause ${pause.provider}`,
-      text: `${pause.provider ?? 'Everything'} is ${pause.drain ? 'being drained' : 'paused'} by ${pause.by}${until(pause.until) || ' until somebody resumes it'}${pause.why && ` (${pause.why})`}. No new run starts`,
+      text: texts.paused(pause.provider, pause.drain, pause.by, until(pause.until) || texts.untilResumed, pause.why),
       pause,
     })),
-    ...(daemon.disk === 'low' ? [{ key: 'disk', bad: true, text: 'The disk is nearly full. Nothing new will start' }] : []),
-    ...(daemon.behind ? [{ key: 'behind', text: 'Catching up …' }] : []),
+    ...(daemon.disk === 'low' ? [{ key: 'disk', bad: true, text: texts.disk }] : []),
+    ...(daemon.behind ? [{ key: 'behind', text: texts.behind }] : []),
     ...daemon.providers.map(one => ({
       key: `provider ${one.provider}`,
       bad: true,
-      text: `${one.provider || 'The provider'} ${OUTAGES[one.state] ?? one.state}${until(one.until)}: ${one.why}. ${count(one.waiting, 'issue is', 'issues are')} waiting for it`,
+      text: texts.outage(one.provider, texts.outages[one.state] ?? one.state, until(one.until), one.why, one.waiting),
     })),
     ...daemon.sources.map(one => ({
       key: `source ${one.source}`,
       bad: true,
-      text: `${one.source} does not answer: ${one.reason}. No new issue comes from it until it does`,
+      text: texts.source(one.source, one.reason),
     })),
     ...daemon.quotas.filter(quota => quota.status !== 'allowed' && (!quota.resets || new Date(quota.resets) > new Date())).map(quota => ({
       key: `quota ${quota.runner} ${quota.provider} ${quota.login}`,
       bad: quota.status === 'rejected',
-      text: `The quota of ${quota.provider} on ${quota.runner} is ${quota.status === 'rejected' ? 'used up' : 'nearly used up'}${until(quota.resets)}${quota.window ? ` (${quota.window})` : ''}`,
+      text: texts.quota(quota.provider, quota.runner, texts.usedUp(quota.status === 'rejected'), until(quota.resets), quota.window ?? ''),
     })),
     ...daemon.budgets.map(one => ({
       key: `budget ${one.scope} ${one.name}`,
       bad: one.reached,
-      text: `Budget of ${BUDGETS[one.scope] ?? one.name} ${one.reached ? 'used up' : 'nearly used up'}: ${one.unit === 'cost' ? `${money(one.used)} of ${money(one.limit)}` : `${figure(one.used)} of ${figure(one.limit)} ${one.unit}`}${until(one.until)}`,
+      text: texts.budget(texts.budgets[one.scope] ?? one.name, texts.usedUp(one.reached), one.unit === 'cost' ? texts.amount(money(one.used), money(one.limit), '') : texts.amount(figure(one.used), figure(one.limit), one.unit), until(one.until)),
     })),
-    ...(edit ? [{ key: 'edit', bad: true, text: `The edit of ${when(edit.since)} has an error, so the settings before it are still in force: ${edit.problems[0] ?? ''}` }] : []),
+    ...(edit ? [{ key: 'edit', bad: true, text: texts.edit(when(edit.since), edit.problems[0] ?? '') }] : []),
     ...daemon.runners
       .filter(one => one.state !== 'up')
-      .map(one => ({ key: `runner ${one.runner}`, bad: true, text: `${one.runner} is ${one.state}: ${one.detail}` })),
-    ...daemon.notices.map(one => ({ key: `notice ${one.target}`, text: `Notifications do not reach ${one.target}: ${one.error}` })),
-    ...(daemon.findings ? [{ key: 'findings', bad: true, text: `The last audit found ${count(daemon.findings, 'problem')}: see \`ashep audit\`` }] : []),
+      .map(one => ({ key: `runner ${one.runner}`, bad: true, text: texts.runner(one.runner, one.state, one.detail) })),
+    ...daemon.notices.map(one => ({ key: `notice ${one.target}`, text: texts.unreached(one.target, one.error) })),
+    ...(daemon.findings ? [{ key: 'findings', bad: true, text: texts.audit(daemon.findings) }] : []),
   ]
 }
 
@@ -154,9 +152,9 @@ function Lines() {
       </p>
     ))
   return (
-    <div ref={box} className="lines" role="region" aria-label="Notices" hidden={!lines.length}>
+    <div ref={box} className="lines" role="region" aria-label={texts.notices} hidden={!lines.length}>
       {shown(lines.slice(0, many))}
-      {lines.length > many && <details><summary>{lines.length - many} more</summary>{shown(lines.slice(many))}</details>}
+      {lines.length > many && <details><summary>{texts.more(lines.length - many)}</summary>{shown(lines.slice(many))}</details>}
     </div>
   )
 }
@@ -164,19 +162,17 @@ function Lines() {
 function Resume({ provider }: { provider: string | null }) {
   const resume = useMutation({
     mutationFn: () => got(api.POST('/api/v1/resume', { body: { provider } })),
-    onSuccess: () => say(`Resumed: ${provider ?? 'everything'} goes on.`),
+    onSuccess: () => say(texts.resumed(provider)),
   })
   return (
     <>
-      <button onClick={() => resume.mutate()} disabled={resume.isPending || resume.isSuccess}>Resume</button>
+      <button onClick={() => resume.mutate()} disabled={resume.isPending || resume.isSuccess}>{texts.resume}</button>
       {resume.isError && <span role="status">{told(resume.error)}</span>}
     </>
   )
 }
 
 // --- keys -------------------------------------------------------------------------------------------------------
-
-const FIELDS = 'input, textarea, select, [contenteditable]'
 
 /** Keys press what is on the page, so that a key does what the mouse does. */
 function useKeys() {
@@ -190,7 +186,7 @@ function useKeys() {
         if (!document.querySelector('dialog[open]')) dialog.set('find')
       }
       if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
-      if (on.matches(FIELDS)) {
+      if (on.matches('input, textarea, select, [contenteditable]')) {
         if (event.key === 'Escape') (on.closest<HTMLElement>('[data-step]') ?? on).focus(), on.blur()
         return
       }

@@ -1,18 +1,14 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { Link } from 'wouter'
-import { asks, type Story } from './api'
+import { api, asks, got, type Story } from './api'
 import { Acts, Follows, Review } from './Card'
-import { count, evidence, figure, money, span, to } from './look'
-import { Choice, Empty, Facts, Findings, H1, Loading, Pairs, Section, Stands, Trouble, useNarrow, useWide, When, Words } from './parts'
+import { evidence, to } from './look'
+import { Choice, Coded, Empty, Facts, Findings, H1, Loading, Pairs, Section, Stands, Trouble, useNarrow, useWide, When, Words } from './parts'
+import { issue as texts, shared } from './strings'
+import { figure, money, span } from './wording'
 
 const Course = lazy(() => import('./Course').then(({ Course }) => ({ default: Course })))
-const TABS = [
-  ['', 'Overview'],
-  ['runs', 'Runs'],
-  ['history', 'History'],
-  ['usage', 'Usage'],
-] as const
 const FORMER: Record<string, string> = { why: 'history', evidence: '', landing: '' }
 
 export default function Issue({ issue, tab: named }: { issue: string; tab: string }) {
@@ -28,21 +24,20 @@ export default function Issue({ issue, tab: named }: { issue: string; tab: strin
       {data && stands ? (
         <>
           <p className={`pinned s-${stands.state}`}>
-            <b><Stands state={stands.state} /></b> since <When at={stands.since} />:{' '}
-            <Words text={stands.reason} />
-            {stands.due && <>; {stands.question ? 'its deadline is' : 'until'} <When at={stands.due} /></>}
+            <b><Stands state={stands.state} /></b>{texts.sinceThen(<When at={stands.since} />, <Words text={stands.reason} />)}
+            {stands.due && texts.due(stands.question !== null, <When at={stands.due} />)}
           </p>
           <div className={`stands s-${stands.state}`}>
             <div>
               <Facts
                 of={[
                   stands.phase,
-                  stands.policy && <Link href={to.policy(stands.policy)}>policy {stands.policy}</Link>,
+                  stands.policy && <Link href={to.policy(stands.policy)}>{texts.policy(stands.policy)}</Link>,
                   `${stands.type} P${stands.priority}`,
                   stands.run && <Link href={to.run(stands.run)}>{stands.run}</Link>,
-                  count(data.usage.runs, 'run'),
-                  data.usage.cost > 0 && `cost ${money(data.usage.cost)}`,
-                  data.under_way.length > 0 && `under way: ${data.under_way.join(', ')}`,
+                  shared.tries(data.usage.runs),
+                  data.usage.cost > 0 && shared.cost(money(data.usage.cost)),
+                  data.under_way.length > 0 && texts.underWay(data.under_way),
                 ]}
               />
               {stands.question && <blockquote><Words text={stands.question.text} /></blockquote>}
@@ -51,8 +46,8 @@ export default function Issue({ issue, tab: named }: { issue: string; tab: strin
               {!wide && <Follows issue={stands} />}
             </div>
           </div>
-          <nav className="tabs" aria-label={`About ${issue}`}>
-            {TABS.map(([name, word]) => (
+          <nav className="tabs" aria-label={texts.about(issue)}>
+            {texts.tabs.map(([name, word]) => (
               <Link key={name} href={to.issue(issue, name)} aria-current={tab === name ? 'page' : undefined}>{word}</Link>
             ))}
           </nav>
@@ -65,9 +60,9 @@ export default function Issue({ issue, tab: named }: { issue: string; tab: strin
               <History of={data} />
             ) : <Review issue={issue} />}
           </Suspense></div>
-          <p className="quiet">The same in the terminal: <code>ashep why {issue}</code></p>
+          <p className="quiet"><Coded text={texts.terminal(issue)} /></p>
           {stands.state !== 'closed' && (
-            <section className="answer" aria-label="What you can do" data-alone>
+            <section className="answer" aria-label={texts.acts} data-alone>
               <Acts issue={stands} />
               {wide && <Follows issue={stands} />}
             </section>
@@ -82,11 +77,11 @@ function Dependencies({ of }: { of: Story }) {
   if (!of.depends_on.length) return null
   return (
     <p className="facts">
-      Depends on{' '}
+      {texts.dependsOn}
       {of.depends_on.map(({ issue, type, state }) => (
         <span key={issue + type}>
           <Link href={to.issue(issue)}>{issue}</Link> {type !== 'blocks' && type}{' '}
-          {state ? <Stands state={state} /> : 'which is not known here'}
+          {state ? <Stands state={state} /> : texts.unknown}
         </span>
       ))}
     </p>
@@ -97,7 +92,6 @@ function Dependencies({ of }: { of: Story }) {
 
 const GAP = 30 * 60_000
 const SHOWN = 300
-const DEPTHS = [['', 'decisions'], ['everything', 'everything'], ['records', 'raw records']] as const
 
 /** Agents that were never near to a run. */
 const FAR = /; not [^;:]+: lacks the capability [^;]+/g
@@ -119,11 +113,11 @@ function History({ of }: { of: Story }) {
         })),
     [of.story, depth],
   )
-  const choice = <Choice label="Detail" value={depth} choose={one => narrow('depth', one)} of={DEPTHS} />
+  const choice = <Choice label={texts.detail} value={depth} choose={one => narrow('depth', one)} of={texts.depths} />
   return (
-    <Section name="history" title="History, the newest first">
+    <Section name="history" title={texts.history}>
       {depth === 'records' ? <Records issue={of.issue.issue} choice={choice} /> : <Lines lines={sentences} word="line" choice={choice} />}
-      {of.kept_since && <p className="quiet">The history begins on <When at={of.kept_since} />; what was before is archived.</p>}
+      {of.kept_since && <p className="quiet">{texts.keptSince(<When at={of.kept_since} />)}</p>}
     </Section>
   )
 }
@@ -132,7 +126,7 @@ function Records({ issue, choice }: { issue: string; choice: ReactNode }) {
   const asked = useInfiniteQuery({
     queryKey: ['records', issue],
     initialPageParam: 0,
-    queryFn: ({ pageParam }) => asks.records(issue, pageParam),
+    queryFn: ({ pageParam }) => got(api.GET('/api/v1/records', { params: { query: { issue, after: pageParam, limit: 500 } } })),
     getNextPageParam: page => page.next ?? undefined,
   })
   const lines = (asked.data?.pages ?? []).flatMap(page => page.items).map(({ seq, at, kind, type, run }): Told => ({
@@ -145,35 +139,36 @@ function Records({ issue, choice }: { issue: string; choice: ReactNode }) {
     <>
       <Trouble of={asked} />
       {asked.isPending ? <Loading /> : <Lines lines={lines} word="record" choice={choice} />}
-      {asked.hasNextPage && <button onClick={() => void asked.fetchNextPage()} disabled={asked.isFetchingNextPage}>Load later records</button>}
+      {asked.hasNextPage && <button onClick={() => void asked.fetchNextPage()} disabled={asked.isFetchingNextPage}>{texts.loadLater}</button>}
     </>
   )
 }
 
-function Lines({ lines, word, choice }: { lines: Told[]; word: string; choice: ReactNode }) {
+function Lines({ lines, word, choice }: { lines: Told[]; word: keyof typeof texts.lines; choice: ReactNode }) {
   const [text, type] = useState('')
   const [all, showAll] = useState(false)
   const wanted = text.toLowerCase()
   const found = lines.filter(({ words, seq }) => `${words} #${seq}`.toLowerCase().includes(wanted)).reverse()
   const shown = all ? found : found.slice(0, SHOWN)
+  const sum = texts.lines[word](lines.length)
   return (
     <>
       <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
         <label>
-          Filter
+          {shared.filter}
           <input type="search" value={text} onChange={event => type(event.target.value)} />
         </label>
         {choice}
-        <span role="status">{text ? `${figure(found.length)} of ${count(lines.length, word)}` : count(lines.length, word)}</span>
+        <span role="status">{text ? texts.matches(found.length, sum) : sum}</span>
       </form>
-      {found.length === 0 && <Empty>{text ? 'No matches.' : 'Nothing has happened to it yet.'}</Empty>}
+      {found.length === 0 && <Empty>{text ? shared.empty : texts.nothing}</Empty>}
       <ol className="story">
         {shown.map((line, place) => {
           const after = shown[place - 1]
           const idle = after && !text ? Date.parse(after.at) - Date.parse(line.at) : 0
           return (
             <li key={line.seq} data-step tabIndex={-1}>
-              {idle > GAP && <p className="gap">{span(idle)} without an event</p>}
+              {idle > GAP && <p className="gap">{texts.idle(span(idle))}</p>}
               <When at={line.at} />
               <span>{line.text}</span>
               <Link href={to.record(line.seq)}>#{line.seq}</Link>
@@ -181,7 +176,7 @@ function Lines({ lines, word, choice }: { lines: Told[]; word: string; choice: R
           )
         })}
       </ol>
-      {shown.length < found.length && <button onClick={() => showAll(true)}>Show {figure(found.length - shown.length)} earlier</button>}
+      {shown.length < found.length && <button onClick={() => showAll(true)}>{texts.earlier(found.length - shown.length)}</button>}
     </>
   )
 }
@@ -189,13 +184,13 @@ function Lines({ lines, word, choice }: { lines: Told[]; word: string; choice: R
 // --- usage ------------------------------------------------------------------------------------------------------
 
 const Used = ({ of: { usage, issue } }: { of: Story }) => (
-  <Section name="usage" title="Usage">
+  <Section name="usage" title={texts.usage}>
     <Pairs
       of={[
-        ['Runs', <Link href={`/runs?issue=${encodeURIComponent(issue.issue)}`}>{figure(usage.runs)}</Link>],
-        ['Tokens', figure(usage.tokens)],
-        ['Cost', money(usage.cost)],
-        ['Cycles', issue.cycle],
+        [shared.attempts, <Link href={`/runs?issue=${encodeURIComponent(issue.issue)}`}>{figure(usage.runs)}</Link>],
+        [shared.used, figure(usage.tokens)],
+        [shared.money, money(usage.cost)],
+        [texts.cycles, issue.cycle],
       ]}
     />
   </Section>

@@ -3,12 +3,13 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react'
 import { Link } from 'wouter'
 import { api, got, type Issue, type State } from './api'
-import { count, STATES, to } from './look'
+import { STATES, to } from './look'
 import { Ago, Choice, Empty, H1, Loading, NoMatch, Stands, Trouble, useLooks, useNarrow } from './parts'
+import { lists as texts, shared } from './strings'
 
 const ROW = 48
 export const PAGE = 100
-export const ALL = ['', 'all'] as const
+export const ALL = ['', shared.all] as const
 
 type Rows<T> = {
   name: string
@@ -76,31 +77,31 @@ export function Issues() {
   const total = asked.data?.pages[0]?.total
   return (
     <>
-      <H1 title="Issues" />
+      <H1 title={texts.issues} />
       <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
         <label>
-          Id or title
+          {texts.idOrTitle}
           <input type="search" maxLength={200} value={text} onChange={event => narrow('q', event.target.value)} />
         </label>
-        <Choice label="State" value={state} choose={one => narrow('state', one)} of={[ALL, ...(Object.keys(STATES) as State[]).map(one => [one, look(one).word] as const)]} />
+        <Choice label={shared.state} value={state} choose={one => narrow('state', one)} of={[ALL, ...(Object.keys(STATES) as State[]).map(one => [one, look(one).word] as const)]} />
         {['phase', 'policy'].map(
           name =>
             filter.has(name) && (
               <button key={name} type="button" onClick={() => narrow(name, '')}>
-                {name} {filter.get(name)} <span aria-label="clear this filter">✕</span>
+                {texts.filters[name]} {filter.get(name)} <span aria-label={shared.clearFilter}>✕</span>
               </button>
             ),
         )}
-        <span role="status">{total !== undefined && count(total, 'issue')}</span>
+        <span role="status">{total !== undefined && texts.count(total)}</span>
       </form>
       <Trouble of={asked} />
       {asked.isPending ? (
         <Loading />
       ) : items.length ? (
         <Rows<Issue>
-          name="Issues"
+          name={texts.issues}
           className="issues"
-          heads={['State', 'Issue', 'Title', 'Phase', 'For', 'Why']}
+          heads={texts.heads}
           items={items}
           total={total}
           more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
@@ -117,9 +118,9 @@ export function Issues() {
       ) : (
         !asked.error &&
         (filter.size ? (
-          <NoMatch of="issues" />
+          <NoMatch of={texts.things} />
         ) : (
-          <Empty>There are no issues yet. Create one with `bd create`; once it is ready, `ashep work` picks it up.</Empty>
+          <Empty>{texts.none}</Empty>
         ))
       )}
     </>

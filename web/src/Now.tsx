@@ -5,8 +5,10 @@ import { Answered, forget, say, useIsAnswered } from './Answered'
 import { api, asks, got, type Running as AtWork, told, type Waiting as Asking } from './api'
 import { Card } from './Card'
 import { Counts } from './Counts'
-import { figure, short, span, to } from './look'
+import { short, to } from './look'
 import { Ago, Empty, Facts, H1, Loading, Section, Table, Trouble, useDesk, useNarrow, useNow, When } from './parts'
+import { now as texts, shared } from './strings'
+import { figure, span } from './wording'
 
 const Back = lazy(() => import('./Then').then(({ Back }) => ({ default: Back })))
 const Then = lazy(() => import('./Then').then(({ Then }) => ({ default: Then })))
@@ -22,8 +24,8 @@ export function Now() {
   return (
     <>
       <div className="top">
-        {!at && <button aria-expanded={open} onClick={() => look(!open)}>History</button>}
-        <H1 title={at ? 'History' : many ? `(${many}) Now` : 'Now'}>{at ? 'History' : 'Now'}</H1>
+        {!at && <button aria-expanded={open} onClick={() => look(!open)}>{texts.history}</button>}
+        <H1 title={at ? texts.history : many ? `(${many}) ${texts.title}` : texts.title}>{at ? texts.history : texts.title}</H1>
       </div>
       {(open || at) && <Suspense fallback={<div className="back" />}><Back at={at} issue={issue} choose={at => set('at', at)} /></Suspense>}
       {at ? <Suspense fallback={<Loading />}><Then at={at} issue={issue} /></Suspense> : <Present />}
@@ -43,8 +45,8 @@ function Present() {
           <Waiting waiting={data.waiting} running={data.running.length > 0 && data.daemon.running} />
           <Running running={data.running} daemon={data.daemon.running} paused={data.daemon.pauses.some(pause => pause.provider === null)} />
           <Counts counts={{ ...data.counts, person: data.waiting.filter(one => !answered(one)).length }} running={data.running} runs={data.daemon.running} />
-          <Facts of={data.policies.map(one => <Link href={to.policy(one)}>Policy {one}</Link>)} />
-          {data.policies.length === 0 && <Empty>No policy can be read; `ashep policy check` says why.</Empty>}
+          <Facts of={data.policies.map(one => <Link href={to.policy(one)}>{shared.policy(one)}</Link>)} />
+          {data.policies.length === 0 && <Empty>{texts.noPolicy}</Empty>}
         </>
       ) : asked.isPending && <Loading />}
     </>
@@ -77,10 +79,10 @@ function Waiting({ waiting, running }: { waiting: Asking[]; running: boolean }) 
   }
   const desk = useDesk()
   return (
-    <Section name="waiting" title={ <>Waiting for you <span className="badge">{figure(open.length)}</span></> }>
+    <Section name="waiting" title={ <>{shared.waiting} <span className="badge">{figure(open.length)}</span></> }>
       <Answered gone={gone} waiting={waiting} end={end} />
       {!open.length ? (
-        <Empty>{`All clear. Questions from policies and agents will appear here.${running ? '' : ' Nothing is running.'}`}</Empty>
+        <Empty>{`${texts.allClear}${running ? '' : texts.idle}`}</Empty>
       ) : desk ? <Desk cards={open} /> : <ol className="cards">{open.map(card => <Card key={card.issue} issue={card} />)}</ol>}
     </Section>
   )
@@ -116,8 +118,8 @@ function Item({ issue: { issue, title, since, verification, changes, flags }, ch
       <span><b><i aria-hidden>?</i> {issue}</b> <Ago at={since} /></span>
       <span>{title}</span>
       <span className="changed">
-        {failed > 0 && <b className="del">✕ {figure(failed)}<span className="hidden"> checks failed</span></b>}
-        {passed > 0 && <b className="add">✓ {figure(passed)}<span className="hidden"> {passed === 1 ? 'check' : 'checks'} passed</span></b>}
+        {failed > 0 && <b className="del">✕ {figure(failed)}<span className="hidden">{texts.failed(failed)}</span></b>}
+        {passed > 0 && <b className="add">✓ {figure(passed)}<span className="hidden">{texts.passed(passed)}</span></b>}
         {changes && changes.added !== null && <span><b className="add">+{figure(changes.added)}</b> <b className="del">−{figure(changes.removed ?? 0)}</b></span>}
         {flags.map(flag => <b key={flag}>! {flag}</b>)}
       </span>
@@ -127,19 +129,16 @@ function Item({ issue: { issue, title, since, verification, changes, flags }, ch
 
 // --- what runs --------------------------------------------------------------------------------------------------
 
-const STEPS: Record<string, string> = {
-  verify: 'Verifying the work', landing_verify: 'Checking what is to land', finishing: 'Being closed', giving_back: 'Being given back',
-} // prettier-ignore
-const step = ({ code, landing, phase, reason }: AtWork) => STEPS[code] ?? (code === 'landing' ? `Landing on ${landing?.onto ?? 'its branch'}` : (phase ?? reason))
+const step = ({ code, landing, phase, reason }: AtWork) => texts.steps[code] ?? (code === 'landing' ? texts.landing(landing?.onto) : (phase ?? reason))
 
 function Running({ running, daemon, paused }: { running: AtWork[]; daemon: boolean; paused: boolean }) {
   return (
-    <Section name="running" title={daemon || !running.length ? 'Running' : 'Interrupted'}>
-      {!daemon && running.length > 0 && <p className="quiet">Under way when the daemon stopped; it goes on with them once it runs.</p>}
+    <Section name="running" title={daemon || !running.length ? texts.running : texts.interrupted}>
+      {!daemon && running.length > 0 && <p className="quiet">{texts.cut}</p>}
       {running.length ? (
         <Table
           className="running"
-          heads={['Issue', 'Step', ...(daemon ? ['For', 'Last sign', 'Tokens', 'Cancel'] : ['Since'])]}
+          heads={[shared.issue, texts.step, ...(daemon ? [texts.duration, texts.lastSign, shared.used, texts.cancel] : [texts.begun])]}
           rows={running.map(issue => {
             const { issue: id, title, since, reason, at_work: run } = issue
             return [
@@ -149,8 +148,8 @@ function Running({ running, daemon, paused }: { running: AtWork[]; daemon: boole
               ...(daemon
                 ? [
                     run?.started_at && run.deadline ? <Limit from={run.started_at} until={run.deadline} /> : <Ago at={run?.started_at ?? since} />,
-                    run?.last && <><span className="small">last sign </span><Ago at={run.last} /> ago</>,
-                    run && <>{figure(run.tokens)}<span className="small"> tokens</span></>,
+                    run?.last && <><span className="small">{texts.sign}</span><Ago at={run.last} />{texts.ago}</>,
+                    run && <>{figure(run.tokens)}<span className="small">{texts.tokens}</span></>,
                     <Cancel issue={id} />,
                   ]
                 : [<When at={run?.started_at ?? since} />]),
@@ -158,7 +157,7 @@ function Running({ running, daemon, paused }: { running: AtWork[]; daemon: boole
           })}
         />
       ) : (
-        <Empty>Nothing is running.</Empty>
+        <Empty>{texts.nothing}</Empty>
       )}
       {daemon && !paused && <Pause />}
     </Section>
@@ -168,20 +167,20 @@ function Running({ running, daemon, paused }: { running: AtWork[]; daemon: boole
 /** For how long a run goes on, of the time that it may take. */
 function Limit({ from, until }: { from: string; until: string }) {
   const [now, begun, end] = [useNow(), Date.parse(from), Date.parse(until)]
-  const said = `${span(now - begun)} of ${span(end - begun)}`
-  return <span className="limit">{said}<meter aria-label={`time: ${said}`} max={end - begun} value={Math.max(0, now - begun)} /></span>
+  const said = texts.limit(span(now - begun), span(end - begun))
+  return <span className="limit">{said}<meter aria-label={texts.time(said)} max={end - begun} value={Math.max(0, now - begun)} /></span>
 }
 
 function Cancel({ issue }: { issue: string }) {
   const [sure, ask] = useState(false)
   const cancel = useMutation({ mutationFn: () => got(api.POST('/api/v1/cancel', { body: { target: issue } })), onSettled: () => ask(false) })
-  if (cancel.data || cancel.error) return <span role="status">{cancel.error ? told(cancel.error) : 'cancelled and parked'}</span>
-  if (!sure) return <button aria-label={`Cancel ${issue}`} onClick={() => ask(true)}>Cancel</button>
+  if (cancel.data || cancel.error) return <span role="status">{cancel.error ? told(cancel.error) : texts.cancelled}</span>
+  if (!sure) return <button aria-label={texts.cancelOne(issue)} onClick={() => ask(true)}>{texts.cancel}</button>
   return (
     <span className="sure">
-      Stop its run and park it?
-      <button disabled={cancel.isPending} onClick={() => cancel.mutate()}>Cancel {issue}</button>
-      <button disabled={cancel.isPending} onClick={() => ask(false)}>No</button>
+      {texts.sure}
+      <button disabled={cancel.isPending} onClick={() => cancel.mutate()}>{texts.yes}</button>
+      <button disabled={cancel.isPending} onClick={() => ask(false)}>{texts.no}</button>
     </span>
   )
 }
@@ -189,11 +188,11 @@ function Cancel({ issue }: { issue: string }) {
 function Pause() {
   const pause = useMutation({
     mutationFn: (minutes: number) => got(api.POST('/api/v1/pause', { body: { minutes } })),
-    onSuccess: () => say('Paused for an hour: no run starts. What is under way is brought to an end.'),
+    onSuccess: () => say(texts.paused),
   })
   return (
     <div className="acts">
-      <button onClick={() => pause.mutate(60)} disabled={pause.isPending}>Pause for an hour</button>
+      <button onClick={() => pause.mutate(60)} disabled={pause.isPending}>{texts.pause}</button>
       {pause.isError && <span role="status">{told(pause.error)}</span>}
     </div>
   )

@@ -5,10 +5,9 @@ import { asks } from './api'
 import { PhaseList } from './Counts'
 import { to } from './look'
 import { Facts, H1, Loading, Trouble, useWide } from './parts'
+import { policy as texts, shared } from './strings'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))
-
-const TITLE = 'Where issues are'
 
 /** A policy with how many issues are where, and how often each edge was taken. */
 export default function Policy({ policy }: { policy: string }) {
@@ -19,11 +18,11 @@ export default function Policy({ policy }: { policy: string }) {
   const { data } = asked
   return (
     <>
-      <H1 title={`Policy ${policy}`} />
+      <H1 title={shared.policy(policy)} />
       <Trouble of={asked} />
       {asked.isPending && <Loading />}
-      {data && (wide ? <Suspense fallback={<Loading />}><PolicyGraph title={TITLE} policies={[data]} linked /></Suspense> : <PhaseList title={TITLE} policy={data} linked />)}
-      {others.length > 0 && <Facts of={['Other policies', ...others.map(one => <Link href={to.policy(one)}>{one}</Link>)]} />}
+      {data && (wide ? <Suspense fallback={<Loading />}><PolicyGraph title={texts.where} policies={[data]} linked /></Suspense> : <PhaseList title={texts.where} policy={data} linked />)}
+      {others.length > 0 && <Facts of={[texts.others, ...others.map(one => <Link href={to.policy(one)}>{one}</Link>)]} />}
     </>
   )
 }

@@ -2,8 +2,10 @@ import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import type { Policy, State } from './api'
 import Flow, { type Arrow, type Box } from './Flow'
-import { count, figure, type Look, STATES, to } from './look'
+import { type Look, STATES, to } from './look'
 import { Section, Table, useLooks } from './parts'
+import { policyGraph as texts, shared } from './strings'
+import { figure } from './wording'
 
 const SIZE = { width: 146, height: 72 }
 const STEP = { x: 226, y: 96 }
@@ -31,7 +33,7 @@ function bundles(edges: Policy['edges']): Bundle[] {
 }
 
 const named = (moves: string[]) =>
-  moves.length === FAILURES.size && moves.every(move => FAILURES.has(move)) ? 'any failure' : moves.join(', ').replaceAll('_', ' ')
+  moves.length === FAILURES.size && moves.every(move => FAILURES.has(move)) ? texts.anyFailure : moves.join(', ').replaceAll('_', ' ')
 
 type Say = (state: State) => Look
 const inStates = (states: Policy['phases'][number]['states'], say: (state: State) => string) =>
@@ -52,8 +54,8 @@ function placed({ policy, phases, edges }: Policy, linked: boolean, look: Say): 
       x: (column.get(name) ?? 0) * STEP.x,
       y: (lane.get(name) ?? 0) * STEP.y,
       title: name,
-      lines: [issues === null ? '' : issues ? inStates(states, state => look(state).sign).join(' · ') : 'no issue', findings.length ? `✕ ${findings.join(', ')}` : needs].filter(Boolean),
-      said: [issues === null ? '' : count(issues, 'issue'), ...inStates(states, state => look(state).word), ...findings, needs].filter(Boolean).join(', '),
+      lines: [issues === null ? '' : issues ? inStates(states, state => look(state).sign).join(' · ') : texts.none, findings.length ? `✕ ${findings.join(', ')}` : needs].filter(Boolean),
+      said: [issues === null ? '' : texts.issues(issues), ...inStates(states, state => look(state).word), ...findings, needs].filter(Boolean).join(', '),
       sign: '',
       as,
       shape: kind === 'agent' ? undefined : kind,
@@ -96,11 +98,11 @@ export default function PolicyGraph({ title, policies, linked = false }: { title
   return (
     <Section name="policy" title={title}>
       {policies.length > 1 && (
-        <select aria-label="Policy" value={policy?.policy} onChange={event => choose(event.target.value)}>
-          {policies.map(one => <option key={one.policy} value={one.policy}>{one.policy} ({count(many(one), 'issue')})</option>)}
+        <select aria-label={texts.choose} value={policy?.policy} onChange={event => choose(event.target.value)}>
+          {policies.map(one => <option key={one.policy} value={one.policy}>{texts.option(one.policy, many(one))}</option>)}
         </select>
       )}
-      {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} {...measured(graph)} /> : <div className="graph" />}
+      {graph && policy ? <Flow key={policy.policy} name={shared.policy(policy.policy)} boxes={graph[0]} arrows={graph[1]} size={SIZE} {...measured(graph)} /> : <div className="graph" />}
       {policy?.findings.map(({ code, severity, phase, message }) => (
         <p key={code + phase + message} className={severity === 'error' ? 'line bad' : 'line'}>
           {severity} {code}: {phase && <><Link href={to.issues({ policy: policy.policy, phase })}>{phase}</Link>: </>}
@@ -115,14 +117,14 @@ export default function PolicyGraph({ title, policies, linked = false }: { title
 function AsTable({ policy: { policy, phases, edges }, linked }: { policy: Policy; linked: boolean }) {
   return (
     <details open={linked}>
-      <summary>View as table</summary>
+      <summary>{texts.asTable}</summary>
       <Table
-        heads={['Phase', 'Issues', 'Leads to']}
+        heads={texts.heads}
         rows={phases.map(({ name, kind, issues }) => [
           name,
           kind === 'end' || !linked ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>,
           issues,
-          bundles(edges.filter(edge => edge.source === name)).map(one => `${named(one.moves)} → ${one.target}${one.taken ? ` (taken ${count(one.taken, 'time')})` : ''}`).join('; '),
+          bundles(edges.filter(edge => edge.source === name)).map(one => `${named(one.moves)} → ${one.target}${one.taken ? texts.taken(one.taken) : ''}`).join('; '),
         ])}
       />
     </details>

@@ -1,8 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import { api, got } from './api'
-import { exactly, to } from './look'
+import { to } from './look'
 import { Facts, H1, Loading, Trouble } from './parts'
+import { record as texts } from './strings'
+import { exactly } from './wording'
 
 export default function Record({ seq }: { seq: string }) {
   const number = Number(seq)
@@ -14,7 +16,7 @@ export default function Record({ seq }: { seq: string }) {
   const record = asked.data?.record
   return (
     <>
-      <H1 title={`Record #${seq}`} />
+      <H1 title={texts.title(seq)} />
       <Trouble of={asked} />
       {record ? (
         <>
@@ -31,9 +33,9 @@ export default function Record({ seq }: { seq: string }) {
           <pre tabIndex={0}>{JSON.stringify(record.body, null, 2)}</pre>
         </>
       ) : asked.isPending && <Loading />}
-      <nav className="acts" aria-label="Records">
-        {number > 1 && <Link href={to.record(number - 1)}>Previous: #{number - 1}</Link>}
-        <Link href={to.record(number + 1)}>Next: #{number + 1}</Link>
+      <nav className="acts" aria-label={texts.records}>
+        {number > 1 && <Link href={to.record(number - 1)}>{texts.previous(number - 1)}</Link>}
+        <Link href={to.record(number + 1)}>{texts.next(number + 1)}</Link>
       </nav>
     </>
   )

@@ -4,32 +4,17 @@ import { Link } from 'wouter'
 import { api, asks, got, type Line, type State } from './api'
 import type { components } from './api-types'
 import { Budgets, Csv, Days } from './Budgets'
-import { count, figure, money, to } from './look'
+import { to } from './look'
 import { Choice, Empty, Findings, H1, Loading, Section, Table, Trouble, useNarrow, When } from './parts'
+import { report as texts, shared } from './strings'
+import { figure, money } from './wording'
 
-const SECTIONS: Record<string, string> = {
-  closed: 'Closed',
-  waiting: 'Waiting for you',
-  parked: 'Parked',
-  going_on: 'Running or scheduled',
-  cost: 'Cost',
-  limits: 'Limits and budgets reached',
-  servers: 'Servers and daemons',
-  findings: 'Audit findings',
-  notices: 'Notifications that did not reach you',
-}
-const SINCE = [
-  ['', 'the last start, or yesterday, 18:00'],
-  ['12h', '12 hours ago'],
-  ['24h', '24 hours ago'],
-  ['7d', '7 days ago'],
-] as const
 const BY = ['provider', 'issue', 'phase', 'agent', 'day'] as const
 type By = (typeof BY)[number]
 
 function Since({ since, first, choose }: { since: string; first: string; choose: (since: string) => void }) {
   const [own, write] = useState('')
-  const known = SINCE.some(([value]) => value === since)
+  const known = since === '' || texts.periods.some(([value]) => value === since)
   const show = (event: SyntheticEvent) => {
     event.preventDefault()
     choose(own.trim())
@@ -37,16 +22,16 @@ function Since({ since, first, choose }: { since: string; first: string; choose:
   return (
     <form className="filter" onSubmit={show}>
       <Choice
-        label="Since"
+        label={texts.since}
         value={since}
         choose={choose}
-        of={[...SINCE.map(([value, word]) => [value, value ? word : first] as const), ...(known ? [] : [[since, since] as const])]}
+        of={[['', first], ...texts.periods, ...(known ? [] : [[since, since] as const])]}
       />
       <label>
-        or a time, a span or a date
-        <input value={own} maxLength={40} placeholder="18:00" onChange={event => write(event.target.value)} />
+        {texts.other}
+        <input value={own} maxLength={40} placeholder={texts.example} onChange={event => write(event.target.value)} />
       </label>
-      <button disabled={!own.trim()}>Show</button>
+      <button disabled={!own.trim()}>{texts.show}</button>
     </form>
   )
 }
@@ -64,35 +49,31 @@ export function Report() {
   const { data } = asked
   return (
     <>
-      <H1 title="Report" />
-      <Since since={since} first={SINCE[0][1]} choose={since => set('since', since)} />
+      <H1 title={texts.title} />
+      <Since since={since} first={texts.sinceStart} choose={since => set('since', since)} />
       <Trouble of={asked} />
       {data ? (
         <>
           <p className="quiet">
-            From <When at={data.since} /> to <When at={data.until} />
+            {texts.range(<When at={data.since} />, <When at={data.until} />)}
           </p>
           {Object.entries(data.sections).map(([name, lines]) => lines.length > 0 && <Lines key={name} name={name} lines={lines} closes={data.closes} since={since} />)}
-          {Object.values(data.sections).every(lines => !lines.length) && <Empty>Nothing happened in this period.</Empty>}
+          {Object.values(data.sections).every(lines => !lines.length) && <Empty>{texts.nothing}</Empty>}
         </>
       ) : asked.isPending && <Loading />}
     </>
   )
 }
 
-const PROOFS: [string, State, string][] = [
-  ['verified', 'closed', '✓ verified'],
-  ['waived', 'person', '! with checks waived by a person'],
-  ['unverified', 'not_eligible', '– unverified'],
-]
+const PROOFS: [keyof typeof texts.proofs, State][] = [['verified', 'closed'], ['waived', 'person'], ['unverified', 'not_eligible']]
 
 type Lines = { name: string; lines: Line[]; closes: Record<string, number>; since: string }
 
 function Lines({ name, lines, closes, since }: Lines) {
   const proofs = PROOFS.filter(([kind]) => closes[kind])
   return (
-    <Section name={name} title={ <>{SECTIONS[name] ?? name} <span className="quiet">{lines.length}</span></> }>
-      {name === 'closed' && proofs.length > 0 && <Findings label="Closed by ashep, by proof" found={proofs.map(([kind, as, word]) => ({ as, text: `${word}: ${closes[kind]}` }))} />}
+    <Section name={name} title={ <>{texts.sections[name] ?? name} <span className="quiet">{lines.length}</span></> }>
+      {name === 'closed' && proofs.length > 0 && <Findings label={texts.byProof} found={proofs.map(([kind, as]) => ({ as, text: texts.proof(texts.proofs[kind], closes[kind]) }))} />}
       <ul className="report">
         {lines.map((line, place) => (
           <li key={place} data-step tabIndex={-1}>
@@ -113,8 +94,8 @@ const isCost = (line: Line): line is Used => 'tokens' in line
 function Used({ line: { provider, runs, tokens, cost }, since }: { line: Used; since: string }) {
   return (
     <span>
-      <Link href={`/usage?${new URLSearchParams(since && { since })}`}>{provider ?? 'unknown'}</Link>
-      : {[count(runs, 'run'), count(tokens, 'token'), money(cost)].filter(Boolean).join(', ')}
+      <Link href={`/usage?${new URLSearchParams(since && { since })}`}>{provider ?? shared.unknown}</Link>
+      : {[shared.tries(runs), shared.tokens(tokens), money(cost)].filter(Boolean).join(', ')}
     </span>
   )
 }
@@ -128,8 +109,8 @@ function Records({ line: { seqs, at, issue } }: { line: Line }) {
   return (
     <span className="seqs">
       {seqs.slice(0, shown).map(seq => <Link key={seq} href={to.record(seq)}>#{seq}</Link>)}
-      {more > 0 && (shown === FEW ? <button className="plain" onClick={() => show(MANY)}>and {figure(more)} more</button> : `and ${figure(more)} more`)}
-      {at && <Link href={to.then(at, issue)} title="How everything stood then" aria-label="how everything stood then">history</Link>}
+      {more > 0 && (shown === FEW ? <button className="plain" onClick={() => show(MANY)}>{shared.andMore(more)}</button> : shared.andMore(more))}
+      {at && <Link href={to.then(at, issue)} title={texts.historyTitle} aria-label={texts.historyTitle}>{texts.history}</Link>}
     </span>
   )
 }
@@ -149,8 +130,8 @@ function Said({ line: { text: whole, issue, summary } }: { line: Line }) {
       {before}
       <Link href={to.issue(issue)}>{issue}</Link>
       {after}
-      {due && <>, until <When at={due} /></>}
-      {summary && <q className="summary" title="What the agent says it did">{summary}</q>}
+      {due && texts.due(<When at={due} />)}
+      {summary && <q className="summary" title={texts.summary}>{summary}</q>}
     </span>
   )
 }
@@ -170,32 +151,32 @@ export function Usage() {
   const most = Math.max(...(data?.rows.map(row => row.cost) ?? []), 0)
   return (
     <>
-      <H1 title="Usage" />
-      <nav className="tabs" aria-label="Usage by">
+      <H1 title={texts.usage} />
+      <nav className="tabs" aria-label={texts.usageBy}>
         {BY.map(one => (
           <Link key={one} href={`/usage?${new URLSearchParams({ by: one, ...(since && { since }) })}`} aria-current={one === by ? 'page' : undefined}>
-            by {one}
+            {texts.by[one]}
           </Link>
         ))}
       </nav>
-      <Since since={since} first="the beginning" choose={since => set('since', since)} />
+      <Since since={since} first={texts.beginning} choose={since => set('since', since)} />
       <Trouble of={asked} />
       <Days since={since} />
       {data?.rows.length ? (
         <>
         <Table
           className="usage"
-          heads={[`${by[0]!.toUpperCase()}${by.slice(1)}`, 'Share', 'Runs', 'Tokens', 'Cost']}
+          heads={[texts.heads[by], texts.share, shared.attempts, shared.used, shared.money]}
           numbers={3}
           rows={data.rows.map(({ name, runs, tokens, cost }) => [
             name ?? '',
-            by === 'issue' && name ? <Link data-step href={to.issue(name)}>{name}</Link> : (name ?? 'unknown'),
-            <meter aria-label={`share of ${name ?? 'unknown'}`} min={0} max={most || 1} value={cost} />,
+            by === 'issue' && name ? <Link data-step href={to.issue(name)}>{name}</Link> : (name ?? shared.unknown),
+            <meter aria-label={texts.shareOf(name ?? shared.unknown)} min={0} max={most || 1} value={cost} />,
             figure(runs),
             figure(tokens),
             money(cost),
           ])}
-          foot={[`Total of ${count(data.rows.length, 'row')}`, '', figure(data.total.runs), figure(data.total.tokens), money(data.total.cost)]}
+          foot={[texts.total(data.rows.length), '', figure(data.total.runs), figure(data.total.tokens), money(data.total.cost)]}
         />
         <Csv
           name={`usage-by-${by}`}
@@ -203,7 +184,7 @@ export function Usage() {
         />
         </>
       ) : (
-        (data && <Empty>{since ? 'No run has used anything since then.' : 'No run has used anything yet.'}</Empty>) || (asked.isPending && <Loading />)
+        (data && <Empty>{texts.unused(since !== '')}</Empty>) || (asked.isPending && <Loading />)
       )}
       <Budgets />
     </>

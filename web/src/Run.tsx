@@ -3,8 +3,10 @@ import { type ReactNode, useState } from 'react'
 import { Link } from 'wouter'
 import { api, asks, got, type Run as Told } from './api'
 import { Checks } from './Review'
-import { count, lasting, money, to, took } from './look'
-import { H1, Loading, Mark, Pairs, Section, Trouble, useLooks, When, Words } from './parts'
+import { to } from './look'
+import { Coded, H1, Loading, Mark, Pairs, Section, Trouble, useLooks, When, Words } from './parts'
+import { run as texts, shared } from './strings'
+import { lasting, money, took } from './wording'
 import { Alive, Diff, Session, useLife } from './Work'
 
 type Choice = { why?: string; others?: { agent: string; why: string }[]; slug?: string; timeout?: string }
@@ -37,7 +39,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
         <span>{run.agent}</span>
         {(run.provider || run.model) && <span>{[run.provider, run.model].filter(Boolean).join('/')}</span>}
         {run.started_at && <span>{took(run, looks.until)}</span>}
-        {run.tokens > 0 && <span>{count(run.tokens, 'token')}</span>}
+        {run.tokens > 0 && <span>{shared.tokens(run.tokens)}</span>}
         {run.cost > 0 && <span>{money(run.cost)}</span>}
       </p>
       <div className={`stands s-${as}`}>
@@ -48,45 +50,45 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           {run.error && <p className="line bad">! <Words text={run.error} /></p>}
         </div>
       </div>
-      <Diff issue={issue} run={name} title="What it changed" />
+      <Diff issue={issue} run={name} title={texts.changed} />
       <Session issue={issue} run={name} record={run} signs={signs} />
-      <Section name="words" title="Prompts and answers">
-        {prompts.length === 0 && <p className="quiet">No prompt was written.</p>}
+      <Section name="words" title={texts.texts}>
+        {prompts.length === 0 && <p className="quiet">{texts.noPrompt}</p>}
         {prompts.map(({ n, sent }) => {
           const turn = turns.filter(one => one.n === n).at(-1)
           return (
             <div key={n}>
-              <Text issue={issue} run={name} what="prompts" n={n}>Prompt {n}, {sent ? <When at={sent} /> : 'not sent'}</Text>
-              {turn?.answered && <Text issue={issue} run={name} what="answers" n={n}>Answer {n}, <When at={turn.at} /></Text>}
-              {turn && !turn.answered && <p className="quiet">The words of answer {n} were not kept.</p>}
+              <Text issue={issue} run={name} what="prompts" n={n}>{texts.prompt(n, sent && <When at={sent} />)}</Text>
+              {turn?.answered && <Text issue={issue} run={name} what="answers" n={n}>{texts.answer(n, <When at={turn.at} />)}</Text>}
+              {turn && !turn.answered && <p className="quiet">{texts.lost(n)}</p>}
               {turn?.error && <p className="line bad">! {turn.error}</p>}
             </div>
           )
         })}
       </Section>
       {rejected.length > 0 && (
-        <Section name="rejected" title="Rejected outcomes">
+        <Section name="rejected" title={texts.rejected}>
           <ul>
             {rejected.map(({ at, n, why, then }, place) => (
-              <li key={place}><When at={at} /> answer {n}: <Words text={why} /> (then: {then})</li>
+              <li key={place}><When at={at} />{texts.reject(n, <Words text={why} />, then)}</li>
             ))}
           </ul>
         </Section>
       )}
       {(verified.length > 0 || commits.length > 0 || Boolean(outcome?.pointers.length)) && (
-        <Section name="evidence" title="Evidence">
+        <Section name="evidence" title={shared.evidence}>
           {verified.map(({ at, tree, changed, results }, place) => (
             <div key={place}>
               <p>
-                <When at={at} /> git tree <code>{tree}</code>
-                {changed === false && <b>: it changes nothing</b>}
+                <When at={at} />{texts.tree(<code>{tree}</code>)}
+                {changed === false && <b>{texts.noChange}</b>}
               </p>
               {results && results.length > 0 && <Checks checks={results} />}
             </div>
           ))}
           <ul>
             {commits.map(commit => (
-              <li key={commit}>commit <code>{commit}</code></li>
+              <li key={commit}>{texts.commit(<code>{commit}</code>)}</li>
             ))}
             {outcome?.pointers.map(pointer => (
               <li key={pointer}><Words text={pointer} /></li>
@@ -94,32 +96,32 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           </ul>
         </Section>
       )}
-      <Section name="facts" title="Facts">
+      <Section name="facts" title={texts.facts}>
         <Pairs
           of={[
-            ['Phase', `${run.phase}, visit ${run.visit}, attempt ${run.attempt}`],
-            ['Runner', [run.runner, choice.slug].filter(Boolean).join(', agent ')],
-            ['Access', run.access],
-            ['Queued at', <When key="planned" at={run.planned_at} />],
-            ['Agent wrote', run.last_agent_message_at && <When key="agent" at={run.last_agent_message_at} />],
-            ['Person wrote', run.last_human_message_at && <When key="person" at={run.last_human_message_at} />],
-            ['Time limit', choice.timeout && lasting(choice.timeout)],
-            ['Restarts', run.restarts > 0 && run.restarts],
-            ['Session', run.session && <code key="session">{run.session}</code>],
-            ['Decision', <Link key="trace" href={to.record(run.trace)}>{`#${run.trace}`}</Link>],
+            [texts.phase, texts.visit(run.phase, run.visit, run.attempt)],
+            [texts.runner, [run.runner, choice.slug && texts.agent(choice.slug)].filter(Boolean).join(', ')],
+            [texts.access, run.access],
+            [texts.queued, <When key="planned" at={run.planned_at} />],
+            [texts.agentWrote, run.last_agent_message_at && <When key="agent" at={run.last_agent_message_at} />],
+            [texts.personWrote, run.last_human_message_at && <When key="person" at={run.last_human_message_at} />],
+            [texts.timeLimit, choice.timeout && lasting(choice.timeout)],
+            [texts.restarts, run.restarts > 0 && run.restarts],
+            [texts.session, run.session && <code key="session">{run.session}</code>],
+            [texts.decision, <Link key="trace" href={to.record(run.trace)}>{`#${run.trace}`}</Link>],
           ]}
         />
         <details>
-          <summary data-step>Why this agent</summary>
-          <p><b>{run.agent}</b>: {choice.why}</p>
+          <summary data-step>{texts.why}</summary>
+          <p>{texts.chosen(<b>{run.agent}</b>, choice.why)}</p>
           <ul>
             {choice.others?.map(({ agent, why }) => (
-              <li key={agent}>not <b>{agent}</b>: {why}</li>
+              <li key={agent}>{texts.others(<b>{agent}</b>, why)}</li>
             ))}
           </ul>
         </details>
       </Section>
-      <p className="quiet">The same in the terminal: <code>ashep show {run.run}</code></p>
+      <p className="quiet"><Coded text={texts.terminal(run.run)} /></p>
     </>
   )
 }
@@ -143,8 +145,8 @@ function Text({ issue, run, what, n, children }: Which & { children: ReactNode }
       <summary data-step>{children}</summary>
       <Trouble of={asked} />
       {asked.isLoading && <Loading />}
-      {asked.data && (asked.data.text === null ? <p className="quiet">This text is gone.</p> : <pre tabIndex={0}>{asked.data.text}</pre>)}
-      {asked.data?.cut && <p className="quiet">There is more of it than is shown.</p>}
+      {asked.data && (asked.data.text === null ? <p className="quiet">{texts.gone}</p> : <pre tabIndex={0}>{asked.data.text}</pre>)}
+      {asked.data?.cut && <p className="quiet">{texts.cut}</p>}
     </details>
   )
 }

@@ -3,8 +3,10 @@ import { lazy, Suspense } from 'react'
 import { Link, useSearch } from 'wouter'
 import { api, got, type RunRecord } from './api'
 import { ALL, PAGE, Rows } from './Lists'
-import { count, figure, money, RUNS, short, to, took } from './look'
+import { RUNS, short, to } from './look'
 import { Choice, Empty, H1, Loading, Mark, NoMatch, Trouble, useLooks, useNarrow, useWide, When } from './parts'
+import { runs as texts, shared } from './strings'
+import { figure, money, took } from './wording'
 
 const Timeline = lazy(() => import('./Timeline'))
 
@@ -30,16 +32,16 @@ export function Runs() {
   const names = [...new Set([...Object.keys(agents), ...(agent ? [agent] : [])])].sort()
   return (
     <>
-      <H1 title="Runs" />
+      <H1 title={shared.attempts} />
       <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
         <States states={states} state={state} />
-        <Choice label="Agent" value={agent} choose={one => narrow('agent', one)} of={[ALL, ...names.map(one => [one, `${one} (${figure(agents[one] ?? 0)})`] as const)]} />
+        <Choice label={texts.agent} value={agent} choose={one => narrow('agent', one)} of={[ALL, ...names.map(one => [one, `${one} (${figure(agents[one] ?? 0)})`] as const)]} />
         {issue && (
           <button type="button" onClick={() => narrow('issue', '')}>
-            issue {issue} <span aria-label="clear this filter">✕</span>
+            {texts.issue(issue)}<span aria-label={shared.clearFilter}>✕</span>
           </button>
         )}
-        <span role="status">{total !== undefined && count(total, 'run')}</span>
+        <span role="status">{total !== undefined && shared.tries(total)}</span>
       </form>
       <Trouble of={asked} />
       <div className="beside">
@@ -52,9 +54,9 @@ export function Runs() {
           <Loading />
         ) : items.length ? (
           <Rows<RunRecord>
-            name="Runs, the newest first"
+            name={texts.name}
             className="runs"
-            heads={['State', 'Run', 'Agent', 'Queued', 'Duration', 'Cost', 'Result']}
+            heads={[shared.state, shared.run, texts.agent, texts.queued, texts.duration, shared.money, shared.result]}
             items={items}
             total={total}
             more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
@@ -72,7 +74,7 @@ export function Runs() {
             ]}
           />
         ) : (
-          !asked.error && (filter.size ? <NoMatch of="runs" /> : <Empty>There are no runs yet. `ashep work` starts the first.</Empty>)
+          !asked.error && (filter.size ? <NoMatch of={texts.things} /> : <Empty>{texts.none}</Empty>)
         )}
       </div>
     </>
@@ -95,14 +97,14 @@ function States({ states, state }: { states: Record<string, number>; state: stri
     return `/runs${next.size ? `?${next}` : ''}`
   }
   return (
-    <ul className="chips" aria-label="Runs by state">
+    <ul className="chips" aria-label={texts.states}>
       {(Object.keys(RUNS) as RunRecord['state'][])
         .filter(one => one in states || one === state)
         .map(one => [one, look(one)] as const)
         .map(([one, { as, sign, word }]) => (
           <li key={one} className={`s-${as}`}>
             <Link href={link(one)} replace aria-current={one === state ? 'true' : undefined}>
-              <i aria-hidden>{sign}</i> <b>{figure(states[one] ?? 0)}</b> {word} {one === state && <span aria-label="clear this filter">✕</span>}
+              <i aria-hidden>{sign}</i> <b>{figure(states[one] ?? 0)}</b> {word} {one === state && <span aria-label={shared.clearFilter}>✕</span>}
             </Link>
           </li>
         ))}

@@ -3,20 +3,17 @@ import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Issue } from './api'
 import { Counts, PhaseList } from './Counts'
-import { evidence, exactly, short, to, when } from './look'
+import { evidence, short, to } from './look'
 import { Choice, Empty, Facts, Findings, Section, Stands, Table, Trouble, useNow, useWide, When, Words } from './parts'
+import { shared, then as texts } from './strings'
+import { exactly, when } from './wording'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))
 const HOUR = 3_600_000
 const STEPS = 720
 const REST = 200 // ms without a move, after which a moment is asked for
 const AGAIN = 1500
-const REACH = [
-  [12 * HOUR, '12 hours'],
-  [72 * HOUR, '3 days'],
-  [720 * HOUR, '30 days'],
-  [8760 * HOUR, 'a year'],
-] as const
+const REACH = [12 * HOUR, 72 * HOUR, 720 * HOUR, 8760 * HOUR]
 
 const useThen = (at: string | null, issue: string | null) =>
   useQuery({
@@ -32,11 +29,11 @@ type Back = { at: string | null; issue: string | null; choose: (at: string) => v
 export function Back({ at, issue, choose }: Back) {
   const now = useNow()
   const { data } = useThen(at, issue)
-  const [reach, setReach] = useState<number>(REACH[0][0])
+  const [reach, setReach] = useState(REACH[0]!)
   const [moved, move] = useState<number | null>(null)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const there = at === null ? now : Date.parse(data?.at ?? at) || now
-  const long = Math.max(reach, REACH.find(([length]) => now - there < length)?.[0] ?? REACH[3][0])
+  const long = Math.max(reach, REACH.find(length => now - there < length) ?? REACH.at(-1)!)
   const step = long / STEPS
   const value = moved ?? there
   useEffect(() => move(null), [at])
@@ -50,17 +47,17 @@ export function Back({ at, issue, choose }: Back) {
   return (
     <div className={at ? 'back' : 'back here'}>
       <label>
-        Go back to
+        {texts.goTo}
         <input
           type="range"
           max={STEPS}
           value={STEPS - Math.round((now - value) / step)}
-          aria-valuetext={value >= now ? 'now' : `as of ${when(value)}`}
+          aria-valuetext={value >= now ? shared.now : texts.asOf(when(value))}
           onChange={event => go(now - (STEPS - Number(event.target.value)) * step)}
         />
       </label>
-      <output>{value >= now ? 'now' : when(value)}</output>
-      <Choice label="over" className="inline" value={String(long)} choose={value => setReach(Number(value))} of={REACH.map(([length, word]) => [String(length), word] as const)} />
+      <output>{value >= now ? shared.now : when(value)}</output>
+      <Choice label={texts.over} className="inline" value={String(long)} choose={value => setReach(Number(value))} of={REACH.map((length, place) => [String(length), texts.reach[place]!] as const)} />
     </div>
   )
 }
@@ -73,28 +70,28 @@ export function Then({ at, issue }: { at: string; issue: string | null }) {
   return (
     <>
       <p className="line" role="status">
-        {data ? <>As of <b title={exactly(data.at)}>{when(data.at)}</b>{data.seq > 0 && <>, <Link href={to.record(data.seq)}>#{data.seq}</Link></>}</> : 'Loading that moment …'}
+        {data ? <>{texts.seen(<b title={exactly(data.at)}>{when(data.at)}</b>)}{data.seq > 0 && <>, <Link href={to.record(data.seq)}>#{data.seq}</Link></>}</> : texts.loading}
         {' · '}
-        <Link href="/">back to now</Link>
+        <Link href="/">{texts.back}</Link>
       </p>
       <Trouble of={asked} />
       {data?.ready === false && (
-        <Empty>{`What was then is being made ready, of all that the journal holds: ${Math.floor(100 * data.progress)} % is done. It comes by itself.`}</Empty>
+        <Empty>{texts.preparing(data.progress)}</Empty>
       )}
       {data?.ready && !data.counts && (
-        <Empty>{data.kept_from ? `Nothing is known of then: the journal is kept from ${exactly(data.kept_from)} on.` : 'There is no journal yet.'}</Empty>
+        <Empty>{data.kept_from ? texts.before(exactly(data.kept_from)) : texts.noJournal}</Empty>
       )}
       {data?.counts && (
         <>
-          {issue && (data.issue ? <Stood issue={data.issue} /> : <Empty>{`${issue} was not known then.`}</Empty>)}
+          {issue && (data.issue ? <Stood issue={data.issue} /> : <Empty>{texts.unknown(issue)}</Empty>)}
           <div className="two">
-            <Section name="waiting" title={ <>Waiting for you <span className="badge">{data.waiting.length}</span></> }>
-              {data.waiting.length ? <ol className="cards">{data.waiting.map(one => <li key={one.issue}><Stood issue={one} /></li>)}</ol> : <Empty>Nothing was waiting for you.</Empty>}
+            <Section name="waiting" title={ <>{shared.waiting} <span className="badge">{data.waiting.length}</span></> }>
+              {data.waiting.length ? <ol className="cards">{data.waiting.map(one => <li key={one.issue}><Stood issue={one} /></li>)}</ol> : <Empty>{texts.nothingWaited}</Empty>}
             </Section>
-            <Section name="running" title="Was running">
+            <Section name="running" title={texts.ran}>
               {data.running.length ? (
                 <Table
-                  heads={['Issue', 'Run', 'Since']}
+                  heads={[shared.issue, shared.run, texts.since]}
                   rows={data.running.map(one => [
                     one.issue,
                     <><Link data-step href={to.issue(one.issue)}>{one.issue}</Link> <span className="quiet">{one.title}</span></>,
@@ -102,10 +99,10 @@ export function Then({ at, issue }: { at: string; issue: string | null }) {
                     <When at={one.since} />,
                   ])}
                 />
-              ) : <Empty>Nothing was running.</Empty>}
+              ) : <Empty>{texts.nothingRan}</Empty>}
             </Section>
           </div>
-          {wide ? <Suspense fallback={<div className="graph" />}><PolicyGraph title="Policy" policies={data.policies} /></Suspense> : data.policies.filter(({ phases }) => phases.some(one => one.issues)).map(one => <PhaseList key={one.policy} title={`Policy ${one.policy}`} policy={one} />)}
+          {wide ? <Suspense fallback={<div className="graph" />}><PolicyGraph title={texts.policy} policies={data.policies} /></Suspense> : data.policies.filter(({ phases }) => phases.some(one => one.issues)).map(one => <PhaseList key={one.policy} title={shared.policy(one.policy)} policy={one} />)}
           <Counts counts={data.counts} linked={false} />
         </>
       )}
@@ -119,7 +116,7 @@ const Stood = ({ issue }: { issue: Issue }) => (
     <div>
       <p><Link href={to.issue(issue.issue)}>{issue.issue}</Link> {issue.title}</p>
       <p><Stands state={issue.state} then />: <Words text={issue.question?.text ?? issue.reason} /></p>
-      <Facts of={[issue.question?.phase ?? issue.phase, issue.since && <>since <When at={issue.since} /></>, issue.due && <>until <When at={issue.due} /></>, `P${issue.priority}`, issue.run]} />
+      <Facts of={[issue.question?.phase ?? issue.phase, issue.since && shared.since(<When at={issue.since} />), issue.due && shared.until(<When at={issue.due} />), `P${issue.priority}`, issue.run]} />
       {issue.state === 'person' && <Findings found={evidence(issue)} />}
     </div>
   </div>

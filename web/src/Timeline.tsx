@@ -3,9 +3,11 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { api, asks, got, type RunRecord, type TimelineData } from './api'
 import { chart, type Pointed } from './chart'
-import { figure, span, to, when } from './look'
+import { to } from './look'
 import { Choice, Loading, Trouble, useLooks, useNow } from './parts'
+import { timeline as texts } from './strings'
 import { type Drawn, goesOn, laid } from './time'
+import { span, when } from './wording'
 
 const OFTEN = 5000 // milliseconds between two answers: in a busy night something changes all the time
 let asked = 0
@@ -28,10 +30,10 @@ function told(data: TimelineData, run: number, later: number, as: ReturnType<typ
     data.agents[data.agent[run]!],
     `${sign} ${word}`,
     when(1000 * (data.epoch + data.begin[run]!)),
-    before! >= 60 && `waited ${span(1000 * before!)}`,
-    starting! >= 60 && `started in ${span(1000 * starting!)}`,
-    `${goesOn(data, run) ? 'for' : 'worked'} ${span(1000 * long)}`,
-    after! >= 1 && `verified for ${span(1000 * after!)}`,
+    before! >= 60 && texts.waited(span(1000 * before!)),
+    starting! >= 60 && texts.started(span(1000 * starting!)),
+    (goesOn(data, run) ? texts.goesOn : texts.worked)(span(1000 * long)),
+    after! >= 1 && texts.verified(span(1000 * after!)),
   ]
   return parts.filter(Boolean).join(' · ')
 }
@@ -109,23 +111,23 @@ export default function Timeline({ state, agent, issue }: Which) {
   }
   const shown = pointed?.run ?? run
   return (
-    <section className="timeline" aria-label="Runs in time">
+    <section className="timeline" aria-label={texts.name}>
       <Trouble of={query} />
       <div className="filter">
-        <Choice label="One row per" value={by} choose={order} of={[['slot', 'slot'], ['issue', 'issue']]} />
-        <button type="button" onClick={() => made.current?.day()}>Last day</button>
-        <button type="button" onClick={() => made.current?.all()}>All</button>
-        <button type="button" aria-label="Look closer" onClick={() => made.current?.zoom(1 / 1.5)}>+</button>
-        <button type="button" aria-label="Look from further away" onClick={() => made.current?.zoom(1.5)}>–</button>
+        <Choice label={texts.rows} value={by} choose={order} of={texts.rowsOf} />
+        <button type="button" onClick={() => made.current?.day()}>{texts.lastDay}</button>
+        <button type="button" onClick={() => made.current?.all()}>{texts.everything}</button>
+        <button type="button" aria-label={texts.zoomIn} onClick={() => made.current?.zoom(1 / 1.5)}>+</button>
+        <button type="button" aria-label={texts.zoomOut} onClick={() => made.current?.zoom(1.5)}>–</button>
         <label className="inline">
-          <input type="checkbox" checked={fold} onChange={event => folded(event.target.checked)} /> fold idle time
+          <input type="checkbox" checked={fold} onChange={event => folded(event.target.checked)} />{texts.fold}
         </label>
       </div>
       <canvas ref={brush} className="brush" aria-hidden />
       <div
         className="runs-canvas"
         role="application"
-        aria-label="Runs in time: arrows go from run to run, Enter opens, plus and minus zoom, 0 shows the last day"
+        aria-label={texts.keys}
         tabIndex={0}
         onKeyDown={pressed}
       >
@@ -141,15 +143,15 @@ export default function Timeline({ state, agent, issue }: Which) {
         {data && shown >= 0 && data.run[shown] ? (
           <Link href={to.run(data.run[shown])}>{told(data, shown, later, runLook)}</Link>
         ) : (
-          drawn && `${figure(drawn.runs.length)} of ${figure(drawn.data.run.length)} runs. Scroll to zoom, drag to move; arrow keys go from run to run`
+          drawn && texts.sum(drawn.runs.length, drawn.data.run.length)
         )}
       </p>
       <p className="quiet facts legend">
-        <span><i className="part held" /> waiting</span>
-        <span className="s-time"><i className="part starting" /> starting</span>
-        <span className="s-closed"><i className="part" /> working, coloured by its result</span>
-        <span className="s-closed"><i className="part verified" /> being verified</span>
-        <span className="s-person"><i className="part now" /> now</span>
+        <span><i className="part held" />{texts.legend.held}</span>
+        <span className="s-time"><i className="part starting" />{texts.legend.starting}</span>
+        <span className="s-closed"><i className="part" />{texts.legend.working}</span>
+        <span className="s-closed"><i className="part verified" />{texts.legend.verified}</span>
+        <span className="s-person"><i className="part now" />{texts.legend.now}</span>
       </p>
       <span ref={palette} className="palette" hidden>
         {['person', 'running', 'time', 'parked', 'closed', 'not_eligible'].map(as => <i key={as} data-as={as} className={`s-${as}`} />)}

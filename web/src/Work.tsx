@@ -3,8 +3,9 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import { api, got, queries, type RunRecord } from './api'
 import type { components } from './api-types'
 import { type Signs, useSigns } from './signs'
-import { count, figure, money, span } from './look'
 import { Coded, Facts, type Head as Heading, Loading, Mark, Section, Trouble, useDraft, useSeen, When } from './parts'
+import { shared, work as texts } from './strings'
+import { figure, money, span } from './wording'
 
 type Changed = components['schemas']['ChangedFile']
 type Transcript = components['schemas']['Transcript']
@@ -19,9 +20,6 @@ const changes = ({ issue, run }: Source, query: { path?: string; after?: number 
 
 // --- what it changed --------------------------------------------------------------------------------------------
 
-const KINDS: Record<Changed['status'], string> = { created: 'new', modified: '', deleted: 'deleted', renamed: 'renamed' }
-const UNREAD: Record<NonNullable<Changed['unread']>, string> = { binary: 'binary', large: 'too large to show', submodule: 'a submodule' }
-
 /** The files that were changed, and of each that is opened what; git is asked for no more than that.
  *  `judged`: a person is to look through them, marks what is seen, and writes words to lines.
  */
@@ -31,6 +29,7 @@ export function Diff({ issue, run, title, head, judged = false }: Source & { tit
   const sum = (of: 'added' | 'removed') => figure(data?.files.reduce((sum, one) => sum + one[of], 0) ?? 0)
   const [marks, mark] = useSeen(issue)
   const commit = data?.head ?? ''
+  const all = (data?.files.length ?? 0) + (data?.more ?? 0)
   const seen = marks.head === commit ? marks.paths : []
   const see = (path: string) => mark({ head: commit, paths: seen.includes(path) ? seen.filter(one => one !== path) : [...seen, path] })
   const next = data?.files.findIndex(({ path }) => !seen.includes(path))
@@ -41,20 +40,19 @@ export function Diff({ issue, run, title, head, judged = false }: Source & { tit
       {data?.why && <p className="quiet">{data.why}</p>}
       {data && data.files.length > 0 && (
         <p className="quiet">
-          {count(data.files.length + data.more, 'file')}, <Lines added={sum('added')} removed={sum('removed')} />, from{' '}
-          <code>{data.base?.slice(0, 10)}</code> to <code>{data.head?.slice(0, 10)}</code>
-          {judged && <>, <span role="status">{figure(data.files.filter(({ path }) => seen.includes(path)).length)} of {figure(data.files.length + data.more)} seen</span></>}
+          {texts.sum(all, <Lines added={sum('added')} removed={sum('removed')} />, <code>{data.base?.slice(0, 10)}</code>, <code>{commit.slice(0, 10)}</code>)}
+          {judged && <>, <span role="status">{texts.seenSum(data.files.filter(({ path }) => seen.includes(path)).length, all)}</span></>}
         </p>
       )}
       <ul className="files">
         {data?.files.map((file, at) => (
           <li key={file.path} className={judged ? 'judged' : undefined}>
-            {judged && <label><input type="checkbox" data-key="v" checked={seen.includes(file.path)} onChange={() => see(file.path)} /> seen <kbd>v</kbd></label>}
+            {judged && <label><input type="checkbox" data-key="v" checked={seen.includes(file.path)} onChange={() => see(file.path)} /> {texts.seen} <kbd>v</kbd></label>}
             <File issue={issue} run={run} head={data.head} file={file} first={run === undefined && at === next} judged={judged} />
           </li>
         ))}
       </ul>
-      {Boolean(data?.more) && <p className="quiet">{count(data!.more, 'more file')} changed; git shows them.</p>}
+      {Boolean(data?.more) && <p className="quiet"><Coded text={texts.moreFiles(data!.more)} /></p>}
     </Section>
   )
 }
@@ -72,8 +70,8 @@ function File({ issue, run, head, file, first, judged }: Shown & { file: Changed
   const [open, set] = useState(first)
   useEffect(() => set(first), [first])
   const { path, former, status, unread, link } = file
-  const name = <><span className="path">{former && `${former} → `}{path}</span> <span className="quiet">{[KINDS[status], link && 'a link'].filter(Boolean).join(', ')}</span></>
-  if (unread) return <p className="file">{name} <span className="quiet">{UNREAD[unread]}</span></p>
+  const name = <><span className="path">{former && `${former} → `}{path}</span> <span className="quiet">{[texts.kinds[status], link && texts.link].filter(Boolean).join(', ')}</span></>
+  if (unread) return <p className="file">{name} <span className="quiet">{texts.unread[unread]}</span></p>
   return (
     <details open={open} onToggle={event => set(event.currentTarget.open)}>
       <summary className="file" data-step>{name} <Lines added={figure(file.added)} removed={figure(file.removed)} /></summary>
@@ -112,12 +110,12 @@ function Patch({ issue, run, head, path, judged }: Shown & { path: string }) {
       <Trouble of={asked} />
       {asked.isLoading && <Loading />}
       {pages[0]?.why && <p className="quiet">{pages[0].why}</p>}
-      {asked.data && !pages[0]?.why && lines.length === 0 && <p className="quiet">No line differs.</p>}
+      {asked.data && !pages[0]?.why && lines.length === 0 && <p className="quiet">{texts.same}</p>}
       {lines.length > 0 && (
         <pre
           className={judged ? 'diff numbered' : 'diff'}
           tabIndex={0}
-          aria-label={`What changed in ${path}`}
+          aria-label={texts.changesIn(path)}
           onClick={({ target }) => judged && getSelection()?.isCollapsed && point(Number((target as HTMLElement).dataset.line ?? line))}
         >
           {lines.map((line, at) => <span key={at} className={SIGNS[line[0] ?? '']} data-line={numbered[at] || undefined}>{line || ' '}{'\n'}</span>)}
@@ -125,7 +123,7 @@ function Patch({ issue, run, head, path, judged }: Shown & { path: string }) {
       )}
       {judged && lines.length > 0 && <Comment issue={issue} path={path} line={line} point={point} most={Math.max(...numbered)} />}
       {asked.hasNextPage && (
-        <p><button disabled={asked.isFetching} onClick={() => void asked.fetchNextPage()}>Show more: {count(left, 'line')} left</button></p>
+        <p><button disabled={asked.isFetching} onClick={() => void asked.fetchNextPage()}>{texts.moreLines(left)}</button></p>
       )}
     </>
   )
@@ -143,8 +141,8 @@ function Comment({ issue, path, line, point, most }: { issue: string; path: stri
   if (!line) {
     return (
       <p className="comment">
-        <button onClick={() => point(1)}>Comment on a line</button>
-        <span role="status" className="quiet">{added && 'Added to your comment; the agent reads it when you request changes.'}</span>
+        <button onClick={() => point(1)}>{texts.commentOnLine}</button>
+        <span role="status" className="quiet">{added && texts.added}</span>
       </p>
     )
   }
@@ -159,10 +157,10 @@ function Comment({ issue, path, line, point, most }: { issue: string; path: stri
         point(0)
       }}
     >
-      <label>Line <input type="number" min={1} max={most} required value={line} onChange={event => point(Number(event.target.value) || 1)} /></label>
-      <label>Comment <input ref={box} required maxLength={2000} value={words} onChange={event => say(event.target.value)} /></label>
-      <button>Add</button>
-      <button type="button" onClick={() => point(0)}>Cancel</button>
+      <label>{texts.line} <input type="number" min={1} max={most} required value={line} onChange={event => point(Number(event.target.value) || 1)} /></label>
+      <label>{texts.comment} <input ref={box} required maxLength={2000} value={words} onChange={event => say(event.target.value)} /></label>
+      <button>{texts.add}</button>
+      <button type="button" onClick={() => point(0)}>{texts.cancel}</button>
     </form>
   )
 }
@@ -203,27 +201,27 @@ export function Said({ issue, run, signs }: Of & { signs: Signs | null }) {
   }, [data, follows])
   return (
     <details onToggle={event => set(event.currentTarget.open)}>
-      <summary data-step>What was said in it</summary>
+      <summary data-step>{texts.transcript}</summary>
       <Trouble of={asked} />
       {asked.isLoading && <Loading />}
       {data?.why && <p className="quiet">{data.why}</p>}
-      {data?.unread && <p className="quiet">This was kept when the run’s turns ended. Its session cannot be read now: {data.unread}</p>}
-      {data?.cut && <p className="quiet">More was said before; this is the end of it.</p>}
+      {data?.unread && <p className="quiet">{texts.kept(data.unread)}</p>}
+      {data?.cut && <p className="quiet">{texts.cut}</p>}
       {data && data.steps.length > 0 && (
         <>
-          <label className="filter">Filter <input type="search" value={words} onChange={event => search(event.target.value)} /></label>
+          <label className="filter">{shared.filter} <input type="search" value={words} onChange={event => search(event.target.value)} /></label>
           <div className="tail">
             <div
               ref={box}
               className="steps"
               role="group"
               tabIndex={0}
-              aria-label="What was said"
+              aria-label={texts.transcript}
               onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => follow(scrollTop + clientHeight > scrollHeight - NEAR)}
             >
-              {shown.length ? shown.map((step, at) => <Step key={at} of={step} />) : <p className="quiet">No matches.</p>}
+              {shown.length ? shown.map((step, at) => <Step key={at} of={step} />) : <p className="quiet">{shared.empty}</p>}
             </div>
-            {!follows && <button onClick={() => follow(true)}>To the end</button>}
+            {!follows && <button onClick={() => follow(true)}>{texts.toEnd}</button>}
           </div>
         </>
       )}
@@ -231,17 +229,15 @@ export function Said({ issue, run, signs }: Of & { signs: Signs | null }) {
   )
 }
 
-const ROLES = { user: 'Prompt', assistant: 'Agent', tool: '' }
-
 /** Words stand open; a tool's call is a line with its answer folded, but for one that failed. */
 function Step({ of: { role, text, tool, arguments: given, failed, cost, at } }: { of: Transcript['steps'][number] }) {
   const facts = <Facts of={[at && <When at={at} />, cost !== null && cost > 0 && money(cost)]} />
-  if (role !== 'tool') return <div className={`step ${role}`}><b>{ROLES[role]}</b> {facts}<p>{text}</p></div>
+  if (role !== 'tool') return <div className={`step ${role}`}><b>{texts.roles[role]}</b> {facts}<p>{text}</p></div>
   return (
     <details className="step" open={failed}>
-      <summary>{failed && <Mark as="parked" sign="✕">failed</Mark>} <b>{tool}</b> <code>{given}</code></summary>
+      <summary>{failed && <Mark as="parked" sign="✕">{texts.failed}</Mark>} <b>{tool}</b> <code>{given}</code></summary>
       {facts}
-      {text ? <pre tabIndex={0}>{text}</pre> : <p className="quiet">Its answer is not known.</p>}
+      {text ? <pre tabIndex={0}>{text}</pre> : <p className="quiet">{texts.noOutput}</p>}
     </details>
   )
 }
@@ -252,10 +248,10 @@ export function Alive({ signs }: { signs: Signs }) {
   const since = quiet !== undefined ? quiet * 1000 : heard ? Date.now() - Date.parse(heard) : null
   return (
     <p className="quiet facts" data-signs>
-      {since !== null && <span>{quiet !== undefined ? 'last sign of life' : 'last heard of'} {span(since)} ago</span>}
-      {tool && <span>{tool} for {span(1000 * (at ?? 0))}</span>}
-      {again != null && <span>its provider is asked again in {span(1000 * again)}</span>}
-      <span>{count(tokens, 'token')} so far</span>
+      {since !== null && <span>{texts.activity(span(since))}</span>}
+      {tool && <span>{texts.tool(tool, span(1000 * (at ?? 0)))}</span>}
+      {again != null && <span>{texts.retry(span(1000 * again))}</span>}
+      <span>{texts.soFar(tokens)}</span>
     </p>
   )
 }
@@ -269,21 +265,21 @@ export function Session({ issue, run, record, signs }: Of & { record: RunRecord;
   const asked = useQuery({ queryKey: ['session', issue, run], queryFn, enabled: Boolean(record.session) })
   const { data } = asked
   const link = data?.link && /^https?:\/\//.test(data.link) ? data.link : null
-  const why = record.session ? data && (data.why ?? (data.command ? null : 'There is no command for it.')) : 'It has no session.'
+  const why = record.session ? data && (data.why ?? (data.command ? null : texts.noCommand)) : texts.noSession
   return (
-    <Section name="session" title="Session">
+    <Section name="session" title={texts.session}>
       <Trouble of={asked} />
       <div className="acts">
-        {link ? <a className="button" href={link} target="_blank" rel="noopener">Open in OpenCode</a> : <button disabled aria-describedby="session-why">Open in OpenCode</button>}
+        {link ? <a className="button" href={link} target="_blank" rel="noopener">{texts.open}</a> : <button disabled aria-describedby="session-why">{texts.open}</button>}
         <button disabled={!data?.command} aria-describedby="session-why" onClick={() => void navigator.clipboard.writeText(data?.command ?? '').then(() => copy(true))}>
-          {copied ? 'Copied' : 'Copy the command'}
+          {copied ? texts.copied : texts.copy}
         </button>
-        <span id="session-why" className="quiet" role="status">{asked.isLoading ? 'Asking the agent server …' : why}</span>
+        <span id="session-why" className="quiet" role="status">{asked.isLoading ? texts.asking : why}</span>
       </div>
-      {link && <p className="quiet"><Coded text="OpenCode asks for a password: its user is `opencode`, and `ashep take` shows where the password is. The link leads to the machine on which ashep runs." /></p>}
+      {link && <p className="quiet"><Coded text={texts.password} /></p>}
       {data && (
         <details>
-          <summary data-step>How it is opened</summary>
+          <summary data-step>{texts.how}</summary>
           <pre tabIndex={0}>{data.said}</pre>
         </details>
       )}

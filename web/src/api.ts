@@ -1,6 +1,7 @@
 import { QueryClient } from '@tanstack/react-query'
 import type { Client } from 'openapi-fetch'
 import type { components, paths } from './api-types'
+import { api as texts } from './strings'
 
 type Schemas = components['schemas']
 export type Issue = Schemas['Issue']
@@ -152,11 +153,11 @@ async function prove(token: string) {
   const said = ((await answer.json()) as Partial<Schemas['ServerProof']>).proof
   if (answer.ok && said === null) {
     refused(`Bearer ${token}`)
-    throw new Refused(401, 'the server does not know this session')
+    throw new Refused(401, texts.ended)
   }
   const key = await crypto.subtle.importKey('raw', bytes(hash), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
   const expected = hex(await crypto.subtle.sign('HMAC', key, bytes(JSON.parse(body).nonce)))
-  if (said !== expected) throw new TypeError('another server answers')
+  if (said !== expected) throw new TypeError(texts.silent) // another one answers
 }
 
 /** Asks the server, where it is still ours. */
@@ -201,12 +202,12 @@ export async function got<T>(asked: Promise<{ data?: T; error?: unknown; respons
   const { data, error, response } = await asked
   if (data !== undefined) return data
   const { detail, progress } = (error ?? {}) as { detail?: string; progress?: number | null }
-  throw new Refused(response.status, detail || response.statusText || `the server answered ${response.status}`, progress)
+  throw new Refused(response.status, detail || response.statusText || texts.status(response.status), progress)
 }
 
 export function told(error: unknown): string {
   if (error instanceof Refused) return error.message
-  return error instanceof TypeError ? 'the server does not answer' : String(error)
+  return error instanceof TypeError ? texts.silent : String(error)
 }
 
 /** The server has yet to read the journal, which ends by itself. */
@@ -246,10 +247,6 @@ export const asks = {
     queryKey: ['issue', issue],
     queryFn: () => got(api.GET('/api/v1/issues/{issue}', { params: { path: { issue } } })),
   }),
-  work: (issue: string) => ({
-    queryKey: ['work', issue],
-    queryFn: () => got(api.GET('/api/v1/issues/{issue}/work', { params: { path: { issue } } })),
-  }),
   course: (issue: string) => ({
     queryKey: ['course', issue],
     queryFn: () => got(api.GET('/api/v1/issues/{issue}/runs', { params: { path: { issue } } })),
@@ -258,16 +255,6 @@ export const asks = {
     queryKey: ['run', issue, run],
     queryFn: () => got(api.GET('/api/v1/runs/{issue}/{run}', { params: { path: { issue, run } } })),
   }),
-  found: (q: string) => ({
-    queryKey: ['found', q],
-    queryFn: () => got(api.GET('/api/v1/issues', { params: { query: { q, limit: 8 } } })),
-  }),
-  foundRuns: (q: string) => ({
-    queryKey: ['found runs', q],
-    queryFn: () => got(api.GET('/api/v1/runs', { params: { query: { q, limit: 6 } } })),
-    enabled: q !== '',
-  }),
-  records: (issue: string, after: number) => got(api.GET('/api/v1/records', { params: { query: { issue, after, limit: 500 } } })),
   policy: (policy: string) => ({
     queryKey: ['policy', policy],
     queryFn: () => got(api.GET('/api/v1/policies/{policy}', { params: { path: { policy } } })),

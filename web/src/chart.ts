@@ -1,5 +1,6 @@
-import { span, when } from './look'
+import { timeline as texts } from './strings'
 import { DAY, type Drawn, lastDay, look } from './time'
+import { span, when } from './wording'
 
 const AXIS = 22
 const [LOW, HIGH] = [14, 56] // pixels of a row
@@ -76,7 +77,7 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
     const x = (place: number) => (place - left) * k
     to.fillStyle = inks.paper!
     to.fillRect(0, 0, width, height)
-    for (const gap of drawn.gaps) nothing(to, x(gap.from), x(gap.to), height, `${span(1000 * (gap.until - gap.since))} nothing`)
+    for (const gap of drawn.gaps) nothing(to, x(gap.from), x(gap.to), height, texts.idle(span(1000 * (gap.until - gap.since))))
     axis(to, width, x)
     to.save()
     to.beginPath()
@@ -171,7 +172,7 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
       free = at + to.measureText(text).width + 14
     }
     if (free >= 0) return
-    to.fillText(`${when(1000 * (data.epoch + begin))} to ${when(1000 * (data.epoch + until))}`, 4, AXIS / 2) // nothing round in sight
+    to.fillText(texts.range(when(1000 * (data.epoch + begin)), when(1000 * (data.epoch + until))), 4, AXIS / 2) // nothing round in sight
   }
 
   /** How many runs went on when, those that failed below, and what of it is seen. */

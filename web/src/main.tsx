@@ -8,6 +8,7 @@ import { watch } from './live'
 import { Now } from './Now'
 import { Coded, H1, Loading } from './parts'
 import { SCHEME, shine, times } from './settings'
+import { main as texts } from './strings'
 import './page.css'
 
 const LATER = 3000
@@ -51,12 +52,12 @@ class Bounds extends Component<{ children: ReactNode }, { error: unknown }> {
     if (this.state.error === null) return this.props.children
     return (
       <>
-        <H1 title="This page cannot be shown" />
+        <H1 title={texts.broken} />
         <p role="alert" className="line bad">
-          {String(this.state.error)} <button onClick={() => location.reload()}>Reload</button>
+          {String(this.state.error)} <button onClick={() => location.reload()}>{texts.reload}</button>
         </p>
         <p className="quiet">
-          The server may be away, or may have been upgraded. <Coded text="`ashep status`, `ashep why` and `ashep report` show the same in a terminal." />
+          <Coded text={texts.elsewhere} />
         </p>
       </>
     )
@@ -83,7 +84,7 @@ function Page() {
             <Route path="/panel" component={Panel} />
             <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
             <Route path="/policies/:policy">{({ policy }) => <Policy key={policy} policy={policy} />}</Route>
-            <Route><H1 title="Page not found" /><DeadEnd>There is no such page</DeadEnd></Route>
+            <Route><H1 title={texts.notFound} /><DeadEnd>{texts.noPage}</DeadEnd></Route>
           </Switch>
         </Suspense>
       </Bounds>
@@ -95,10 +96,10 @@ function Outside({ why }: { why: string | null }) {
   useEffect(() => void asksFor(location.pathname + location.search), [])
   return (
     <main className="outside">
-      <H1 title="This link has expired, or you are signed out" />
+      <H1 title={texts.signedOut} />
       {why && <p role="alert">{why}</p>}
-      <p>Run <code>ashep ui</code> in a terminal and open the link that it prints. A link works once, within two minutes, and leads to this page.</p>
-      <p className="quiet">What you had begun to write is kept in this tab.</p>
+      <p><Coded text={texts.getLink} /></p>
+      <p className="quiet">{texts.kept}</p>
     </main>
   )
 }

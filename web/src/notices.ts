@@ -1,5 +1,6 @@
 import type { Now } from './api'
-import { count, to } from './look'
+import { to } from './look'
+import { notices as texts } from './strings'
 
 /** What a browser shows of the page outside of it: the icon of its tab, and notifications. */
 
@@ -8,16 +9,16 @@ const NAMED = 5 // issues that one names
 
 /** Why there can be none; empty: there can. */
 export async function allowNotices(): Promise<string> {
-  if (!('Notification' in window)) return 'This browser has no notifications here. `notify` in config.yaml reaches a phone, too.'
+  if (!('Notification' in window)) return texts.unsupported
   if ((await Notification.requestPermission()) === 'granted') return ''
-  return 'The browser does not allow them for this page: change that in its settings for this site.'
+  return texts.blocked
 }
 
 export function notice(project: string, fresh: { issue: string; title: string }[]) {
-  const more = fresh.length > NAMED ? `\n… and ${fresh.length - NAMED} more` : ''
+  const more = fresh.length > NAMED ? `\n${texts.more(fresh.length - NAMED)}` : ''
   const body = fresh.slice(0, NAMED).map(({ issue, title }) => `${issue} ${title}`).join('\n') + more
   try {
-    const told = new Notification(`${project}: ${count(fresh.length, 'issue')} waiting for you`, { body })
+    const told = new Notification(texts.heading(project, fresh.length), { body })
     told.onclick = () => {
       focus()
       history.pushState(null, '', fresh.length === 1 ? to.issue(fresh[0]!.issue) : '/') // the router follows it

@@ -2,9 +2,11 @@ import { useQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useSyncExternalStore } from 'react'
 import { useLocation, useSearch } from 'wouter'
 import { asks, isReading, Refused, type RunRecord, type State, store, told } from './api'
-import { distance, exactly, type Finding, INTERRUPTED, type Look, RUNS, span, STATES, when } from './look'
+import { type Finding, INTERRUPTED, type Look, RUNS, STATES } from './look'
 import { times } from './settings'
+import { parts as texts, shared } from './strings'
 import { entitle } from './tab'
+import { exactly, span, when } from './wording'
 
 // --- headings ---------------------------------------------------------------------------------------------------
 
@@ -64,7 +66,11 @@ export function When({ at, alone = false }: { at: string | null | undefined; alo
   return <time dateTime={at} title={exactly(at)}>{alone && times.get() === 'relative' ? <Distance at={at} /> : when(at)}</time>
 }
 
-const Distance = ({ at }: { at: string }) => distance(at, useNow())
+/** How far a moment is from now, either way. */
+function Distance({ at }: { at: string }) {
+  const ahead = Date.parse(at) - useNow()
+  return ahead > 0 ? texts.ahead(span(ahead)) : texts.past(span(-ahead))
+}
 
 // --- states -----------------------------------------------------------------------------------------------------
 
@@ -93,7 +99,7 @@ export function Stands({ state, then = false }: { state: State; then?: boolean }
   return <Mark as={state} sign={sign}>{word}</Mark>
 }
 
-export function Findings({ found, label = 'Evidence' }: { found: Finding[]; label?: string }) {
+export function Findings({ found, label = shared.evidence }: { found: Finding[]; label?: string }) {
   return (
     <ul className="findings" aria-label={label}>
       {found.map(({ text, as }) => (
@@ -174,7 +180,7 @@ export function NoMatch({ of }: { of: string }) {
   const [place, go] = useLocation()
   return (
     <div className="empty">
-      No {of} match these filters. <button onClick={() => go(place)}>Clear filters</button>
+      {texts.noMatch(of)} <button onClick={() => go(place)}>{texts.clearFilters}</button>
     </div>
   )
 }
@@ -190,8 +196,8 @@ export function Trouble({ of }: { of: Asked }) {
   return (
     <p role="alert" className="line bad">
       {said}
-      {of.data !== undefined && `. What you see is from ${when(of.dataUpdatedAt)}`}.{' '}
-      <button onClick={() => void of.refetch()} disabled={of.isFetching}>Try again</button>
+      {of.data !== undefined && texts.seenAt(when(of.dataUpdatedAt))}.{' '}
+      <button onClick={() => void of.refetch()} disabled={of.isFetching}>{texts.again}</button>
     </p>
   )
 }
@@ -200,12 +206,12 @@ const DeadEnd = lazy(() => import('./DeadEnd'))
 
 /** `error`: what the last try came to. */
 export function Loading({ error = null }: { error?: unknown }) {
-  if (!isReading(error)) return <p role="status" className="quiet loading">Loading …</p>
+  if (!isReading(error)) return <p role="status" className="quiet loading">{shared.loading}</p>
   return (
     <div className="loading reading">
       <p role="status">{error.message}</p>
-      <progress aria-label="Journal that is read" max={1} value={error.progress ?? 0} />
-      <p className="quiet">This happens once, and after an upgrade. The page comes by itself.</p>
+      <progress aria-label={texts.reading} max={1} value={error.progress ?? 0} />
+      <p className="quiet">{texts.once}</p>
     </div>
   )
 }

@@ -1,9 +1,9 @@
 import type { Now } from './api'
 import { NOTICES } from './settings'
+import { frame } from './strings'
 
 /** What a tab of the browser says: its title, its icon, and, where a person wants them, notifications. */
 
-const NAME = 'Agent Shepherd'
 let [title, project, waiting] = ['', '', 0]
 let known: Set<string> | null = null
 
@@ -13,7 +13,7 @@ export function entitle(page: string) {
 }
 
 function show() {
-  document.title = `${waiting ? `(${waiting}) ` : ''}${project || NAME}${title && ` · ${title}`}`
+  document.title = `${waiting ? `(${waiting}) ` : ''}${project || frame.product}${title && ` · ${title}`}`
 }
 
 /** Whether a person is to be told of what is new: then a tab that nobody sees goes on reading. */
