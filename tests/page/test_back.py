@@ -22,7 +22,7 @@ def test_a_moment_is_shown_without_anything_of_now(site: Site) -> None:
         )
         waits.first.get_by_role("link", name="Show this moment in the history").click()
         expect(shown).to_have_url(re.compile(r"/\?at=2026-01-01T2\d.*&issue=t-\d"))
-        expect(shown.get_by_role("status").filter(has_text="As of")).to_contain_text("back to now")
+        expect(shown.get_by_role("status").filter(has_text="History:")).to_contain_text("back to now")
         expect(shown.locator(".stands").first).to_contain_text("t-")
         expect(shown.get_by_role("textbox")).to_have_count(0)
         for act in ("Approve", "Request changes", "Take over"):
@@ -32,7 +32,7 @@ def test_a_moment_is_shown_without_anything_of_now(site: Site) -> None:
         assert wide <= 0
 
         site.go(shown, "/?at=2026-01-01T00:00:00Z")
-        expect(shown.locator("main")).to_contain_text("the journal is kept from")
+        expect(shown.locator("main")).to_contain_text("The history begins at")
         shown.get_by_role("link", name="back to now").click()
         expect(shown.locator(".card").first.get_by_role("button", name="Approve")).to_be_visible()
         assert "at=" not in shown.url
@@ -48,7 +48,7 @@ def test_the_slider_is_led_by_keys_and_the_address_keeps_the_moment(site: Site) 
     shown.keyboard.press("ArrowLeft")
     expect(slider).to_have_attribute("aria-valuetext", re.compile("^as of"))
     expect(shown).to_have_url(re.compile(r"/\?at=20\d\d-"))
-    expect(shown.get_by_role("status").filter(has_text="As of")).to_be_visible()
+    expect(shown.get_by_role("status").filter(has_text="History:")).to_be_visible()
     expect(slider).to_be_focused()
     shown.keyboard.press("End")
     expect(shown.locator(".card").first.get_by_role("button", name="Approve")).to_be_visible()

@@ -176,7 +176,7 @@ export function Usage() {
             figure(tokens),
             money(cost),
           ])}
-          foot={[texts.total(data.rows.length), '', figure(data.total.runs), figure(data.total.tokens), money(data.total.cost)]}
+          foot={[texts.total, '', figure(data.total.runs), figure(data.total.tokens), money(data.total.cost)]}
         />
         <Csv
           name={`usage-by-${by}`}

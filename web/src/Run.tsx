@@ -35,7 +35,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
   return (
     <>
       <p className={`pinned facts s-${as}`}>
-        <span><Mark as={as} sign={sign}><b>{word}</b></Mark> {outcome?.verdict && <b>{outcome.verdict.replaceAll('_', ' ')}</b>}</span>
+        <span><Mark as={as} sign={sign}><b>{word}</b></Mark> {outcome?.verdict && <b>· {outcome.verdict.replaceAll('_', ' ')}</b>}</span>
         <span>{run.agent}</span>
         {(run.provider || run.model) && <span>{[run.provider, run.model].filter(Boolean).join('/')}</span>}
         {run.started_at && <span>{took(run, looks.until)}</span>}

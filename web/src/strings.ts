@@ -426,8 +426,8 @@ export const run = {
   agent: (slug: string) => `agent ${slug}`,
   access: 'Access',
   queued: 'Queued at',
-  agentWrote: 'Last message from the agent',
-  personWrote: 'Last message from a person',
+  agentWrote: 'Agent wrote at',
+  personWrote: 'Person wrote at',
   timeLimit: 'Time limit',
   restarts: 'Restarts',
   session: 'Session',
@@ -534,7 +534,7 @@ export const report = {
   beginning: 'the beginning',
   periods: [['12h', '12 hours ago'], ['24h', '24 hours ago'], ['7d', '7 days ago']],
   since: 'Since',
-  other: 'or a time, a span or a date',
+  other: 'or a time, span or date',
   example: '18:00',
   show: 'Show',
   range: (since: ReactNode, until: ReactNode) => sentence`From ${since} to ${until}`,
@@ -552,7 +552,7 @@ export const report = {
   heads: { provider: 'Provider', issue: 'Issue', phase: 'Phase', agent: 'Agent', day: 'Day' },
   share: 'Share',
   shareOf: (name: string) => `Share of ${name}`,
-  total: (rows: number) => `Total of ${plural(rows, 'row')}`,
+  total: 'Total',
   unused: (since: boolean) => `No run has used anything ${since ? 'in this period' : 'yet'}.`,
 } as const
 
