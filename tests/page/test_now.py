@@ -91,9 +91,7 @@ def test_an_answer_becomes_a_line_that_tells_what_came_of_it_and_goes(site: Site
     neighbour.get_by_role("textbox").fill(WORDS)
     answered(site, "t-2", "changes_requested", "Kim")
     set_state(site, "t-2", "time", "slot", phase="implement")
-    pattern = (
-        "✓ t-2 changes requested by Kim at .* → back to implement. Your text was not sent: “{}” Dismiss"
-    )
+    pattern = "✓ t-2 changes requested by Kim at .* → back to implement. Your text was not sent: “{}” Dismiss"
     second = lines.filter(has_text="t-2")
     expect(second).to_have_text(re.compile(pattern.format(WORDS)))
     expect(cards).to_have_count(1)

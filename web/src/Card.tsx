@@ -65,7 +65,7 @@ export function Acts({ issue }: { issue: Issue }) {
       )}
       {given && (
         <p className="line" role="status">
-          {texts.given(answered.by(answered.said[answer], byWhom(given.by), <When at={given.at} />), running)}
+          {texts.given(answered.by(answered.said[answer], byWhom(given.by), <When at={given.at} />), running ? answered.soon : answered.whenRuns)}
         </p>
       )}
       <div className="acts">

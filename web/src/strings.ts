@@ -61,7 +61,7 @@ export const look = {
 }
 
 export const api = {
-  ended: 'This session has ended',
+  ended: 'this session has ended',
   status: (status: number) => `the server answered with status ${status}`,
   silent: 'the server does not answer',
 }
@@ -106,28 +106,28 @@ export const frame = {
   more: (many: number) => `${many} more`,
   resume: 'Resume',
   resumed: (provider: string | null) => `Resumed: new runs start again${provider ? ` on ${provider}` : ''}.`,
-  stopped: (at: string, why: string | null) => `The daemon stopped at ${at}${why ? ` (${why})` : ''}. Nothing new will start until you run \`ashep work\``,
-  noDaemon: 'The daemon is not running. Nothing new will start until you run `ashep work`',
+  stopped: (at: string, why: string | null) => `The daemon stopped at ${at}${why ? ` (${why})` : ''}. Nothing new will start until you run \`ashep work\`.`,
+  noDaemon: 'The daemon is not running. Nothing new will start until you run `ashep work`.',
   until: (at: string) => ` until ${at}`,
   untilResumed: ' until someone resumes it',
   paused: (provider: string | null, drains: boolean, by: string, until: string, why: string) =>
-    `${provider ?? 'Everything'} is ${drains ? 'being drained' : 'paused'} by ${by}${until}${why && ` (${why})`}. No new run will start`,
-  disk: 'The disk is nearly full. Nothing new will start until you free some space',
+    `${provider ?? 'Everything'} is ${drains ? 'being drained' : 'paused'} by ${by}${until}${why && ` (${why})`}. No new run will start.`,
+  disk: 'The disk is nearly full. Nothing new will start until you free some space.',
   behind: 'Catching up …',
   outages: { limited: 'is over its limit', down: 'is down', unauthorized: 'rejects the credentials' } as Record<string, string>,
   outage: (provider: string, state: string, until: string, why: string, waiting: number) =>
-    `${provider || 'The provider'} ${state}${until}: ${why}. ${plural(waiting, 'issue is', 'issues are')} waiting for it`,
-  source: (source: string, why: string) => `${source} does not answer: ${why}. New issues come from it once it answers`,
+    `${provider || 'The provider'} ${state}${until}: ${why}. ${plural(waiting, 'issue is', 'issues are')} waiting for it.`,
+  source: (source: string, why: string) => `${source} does not answer: ${why}. New issues come from it once it answers.`,
   usedUp: (whole: boolean) => (whole ? 'used up' : 'nearly used up'),
   quota: (provider: string, runner: string, used: string, until: string, window: string) =>
-    `The quota of ${provider} on ${runner} is ${used}${until}${window && ` (${window})`}`,
+    `The quota of ${provider} on ${runner} is ${used}${until}${window && ` (${window})`}.`,
   budgets: { total: 'all runs', runs_per_hour: 'the last hour' } as Record<string, string>,
-  budget: (of: string, used: string, amount: string, until: string) => `The budget for ${of} is ${used}: ${amount}${until}`,
+  budget: (of: string, used: string, amount: string, until: string) => `The budget for ${of} is ${used}: ${amount}${until}.`,
   amount: (used: string, limit: string, unit: string) => `${used} of ${limit}${unit && ` ${unit}`}`,
-  edit: (at: string, problem: string) => `The configuration has an error: ${problem}. ashep keeps the settings from before ${at} until you fix it`,
+  edit: (at: string, problem: string) => `The configuration has an error: ${problem}. ashep keeps the settings from before ${at} until you fix it.`,
   runner: (name: string, state: string, detail: string) => `${name} is ${state}: ${detail}`,
   unreached: (target: string, error: string) => `Notifications do not reach ${target}: ${error}`,
-  audit: (findings: number) => `The last audit found ${plural(findings, 'problem')}. Run \`ashep audit\` to see ${noun(findings, 'it', 'them')}`,
+  audit: (findings: number) => `The last audit found ${plural(findings, 'problem')}. Run \`ashep audit\` to see ${noun(findings, 'it', 'them')}.`,
 }
 
 export const notices = {
@@ -262,7 +262,7 @@ export const card = {
   yourAnswer: 'Your answer',
   comment: 'Comment on the issue',
   touches: (flags: ReactNode) => sentence`This work touches ${flags}. Look at it first, then confirm.`,
-  given: (answer: ReactNode, runs: boolean) => sentence`✓ ${answer}, ${runs ? 'the daemon will pick it up in a moment' : 'counts when the daemon runs'}`,
+  given: (answer: ReactNode, counts: string) => sentence`✓ ${answer}, ${counts}`,
   reviewed: 'I have looked at it: approve',
   approve: 'Approve',
   approveInstead: (replace: ReactNode) => sentence`${replace}: approve`,
@@ -343,7 +343,7 @@ export const issue = {
   depths: [['', 'decisions'], ['everything', 'everything'], ['records', 'raw records']],
   detail: 'Detail',
   history: 'History, newest first',
-  keptSince: (at: ReactNode) => sentence`The history begins at ${at}. Older records are archived.`,
+  keptSince: (at: ReactNode) => sentence`The history begins at ${at}. Earlier records are archived.`,
   loadLater: 'Load later records',
   lines: { line: (many: number) => plural(many, 'line'), record: (many: number) => plural(many, 'record') },
   matches: (some: number, all: string) => `${figure(some)} of ${all}`,
