@@ -41,7 +41,7 @@ export default defineConfig({
           includeDependenciesRecursively: false,
           groups: [
             { name: 'work', test: /src.(strings\.ts\?)?(Issue|Course|Run|Record|Report|Budgets)\b/i },
-            { name: 'first', test: /node_modules.(react|react-dom|scheduler|regexparam|wouter|@tanstack.(query-core|react-query)(?!.*infiniteQuery(Observer)?\.))\/|preload-helper|src.(strings\.ts\?)?(wording|shared|api|look|parts|settings|tab|live|Frame|Now|Card|Counts|Answered)(\.tsx?)?$/i },
+            { name: 'first', test: /node_modules.(react|react-dom|scheduler|regexparam|wouter|@tanstack.(query-core|react-query)(?!.*infiniteQuery(Observer)?\.))\/|preload-helper|src.(strings\.ts\?)?(wording|moments|shared|api|look|parts|settings|tab|live|Frame|Now|Card|Counts|Answered)(\.tsx?)?$/i },
           ],
         },
       },

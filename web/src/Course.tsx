@@ -4,9 +4,10 @@ import { Link } from 'wouter'
 import { asks, type Course as Told } from './api'
 import type { Arrow, Box, Bracket } from './Flow'
 import { short, to } from './look'
+import { took } from './moments'
 import { Empty, Facts, Loading, Mark, Trouble, useLooks, useWide, When, Words } from './parts'
 import { course as texts, shared } from './strings'
-import { money, took } from './wording'
+import { money } from './wording'
 
 const Flow = lazy(() => import('./Flow'))
 const SIZE = { width: 190, height: 68 }

@@ -5,11 +5,12 @@ import { api, asks, current, type Daemon, got, told } from './api'
 import { say, Sending } from './Answered'
 import { holdsStream, useConnection } from './live'
 import { PLACES } from './look'
+import { when } from './moments'
 import { Coded, Loading, useWide } from './parts'
 import { dialog, LETTERS } from './settings'
 import { frame as texts, shared } from './strings'
 import { announce } from './tab'
-import { figure, money, when } from './wording'
+import { figure, money } from './wording'
 
 export const dialogs = () => import('./Dialogs')
 const Help = lazy(() => dialogs().then(({ Help }) => ({ default: Help })))

@@ -2,9 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import { api, got } from './api'
 import { to } from './look'
+import { exactly } from './moments'
 import { Facts, H1, Loading, Trouble } from './parts'
 import { record as texts } from './strings'
-import { exactly } from './wording'
 
 export default function Record({ seq }: { seq: string }) {
   const number = Number(seq)

@@ -2,11 +2,12 @@ import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { Link } from 'wouter'
 import { api, asks, got, type Run as Told } from './api'
+import { took } from './moments'
 import { Checks } from './Review'
 import { to } from './look'
 import { Coded, H1, Loading, Mark, Pairs, Section, Trouble, useLooks, When, Words } from './parts'
 import { run as texts, shared } from './strings'
-import { lasting, money, took } from './wording'
+import { lasting, money } from './wording'
 import { Alive, Diff, Session, useLife } from './Work'
 
 type Choice = { why?: string; others?: { agent: string; why: string }[]; slug?: string; timeout?: string }

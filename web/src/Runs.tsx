@@ -4,9 +4,10 @@ import { Link, useSearch } from 'wouter'
 import { api, got, type RunRecord } from './api'
 import { ALL, PAGE, Rows } from './Lists'
 import { RUNS, short, to } from './look'
+import { took } from './moments'
 import { Choice, Empty, H1, Loading, Mark, NoMatch, Trouble, useLooks, useNarrow, useWide, When } from './parts'
 import { runs as texts, shared } from './strings'
-import { figure, money, took } from './wording'
+import { figure, money } from './wording'
 
 const Timeline = lazy(() => import('./Timeline'))
 

@@ -4,9 +4,9 @@ import { Link } from 'wouter'
 import { asks, type Issue } from './api'
 import { Counts, PhaseList } from './Counts'
 import { evidence, short, to } from './look'
+import { exactly, when } from './moments'
 import { Choice, Empty, Facts, Findings, Section, Stands, Table, Trouble, useNow, useWide, When, Words } from './parts'
 import { shared, then as texts } from './strings'
-import { exactly, when } from './wording'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))
 const HOUR = 3_600_000

@@ -4,10 +4,11 @@ import { Link, useLocation } from 'wouter'
 import { api, asks, got, type RunRecord, type TimelineData } from './api'
 import { chart, type Pointed } from './chart'
 import { to } from './look'
+import { when } from './moments'
 import { Choice, Loading, Trouble, useLooks, useNow } from './parts'
 import { timeline as texts } from './strings'
 import { type Drawn, goesOn, laid } from './time'
-import { span, when } from './wording'
+import { span } from './wording'
 
 const OFTEN = 5000 // milliseconds between two answers: in a busy night something changes all the time
 let asked = 0

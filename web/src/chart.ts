@@ -1,6 +1,7 @@
+import { when } from './moments'
 import { timeline as texts } from './strings'
 import { DAY, type Drawn, lastDay, look } from './time'
-import { span, when } from './wording'
+import { span } from './wording'
 
 const AXIS = 22
 const [LOW, HIGH] = [14, 56] // pixels of a row

@@ -3,10 +3,11 @@ import { lazy, type ReactNode, Suspense, useEffect, useRef, useSyncExternalStore
 import { useLocation, useSearch } from 'wouter'
 import { asks, isReading, Refused, type RunRecord, type State, store, told } from './api'
 import { type Finding, INTERRUPTED, type Look, RUNS, STATES } from './look'
+import { exactly, when } from './moments'
 import { times } from './settings'
 import { parts as texts, shared } from './strings'
 import { entitle } from './tab'
-import { exactly, span, when } from './wording'
+import { span } from './wording'
 
 // --- headings ---------------------------------------------------------------------------------------------------
 

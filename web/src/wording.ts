@@ -1,8 +1,6 @@
 import { createElement, Fragment, type ReactNode } from 'react'
-import type { RunRecord } from './api'
-import { times } from './settings'
 
-/** How moments, numbers and sentences are put into words; the words themselves stand in strings.ts. */
+/** How lengths of time, numbers and sentences are put into words; the words themselves stand in strings.ts. */
 
 /** A sentence with links, moments or marks in it. */
 export const sentence = (texts: TemplateStringsArray, ...parts: ReactNode[]) =>
@@ -26,36 +24,6 @@ export function lasting(iso: string): string {
   const [, days, hours, minutes, seconds] = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(iso) ?? []
   const ms = Number(days ?? 0) * DAY + Number(hours ?? 0) * HOUR + Number(minutes ?? 0) * MINUTE + Number(seconds ?? 0) * 1000
   return ms ? span(ms) : iso
-}
-
-const formats = (timeZone?: string) => {
-  const made = (how: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', { ...how, timeZone })
-  return {
-    clock: made({ hour: '2-digit', minute: '2-digit', timeZoneName: timeZone ? 'short' : undefined }),
-    day: made({ day: 'numeric', month: 'short' }),
-    date: made({ day: 'numeric', month: 'short', year: 'numeric' }),
-    full: made({ dateStyle: 'full', timeStyle: 'long' }),
-  }
-}
-const zones = { here: formats(), utc: formats('UTC') }
-const zone = () => (times.get() === 'utc' ? zones.utc : zones.here)
-
-/** A moment in short: without its day where that is today, without its year where that is this one. */
-export function when(at: string | number | Date, withClock = true): string {
-  const { clock, day, date } = zone()
-  const [then, now] = [new Date(at), new Date()]
-  const on = date.format(then).slice(-4) === date.format(now).slice(-4) ? day.format(then) : date.format(then)
-  if (!withClock) return on
-  const time = clock.format(then)
-  return date.format(then) === date.format(now) ? time : `${on}, ${time}`
-}
-export const exactly = (at: string | number) => zone().full.format(new Date(at))
-
-
-/** `until`: how far it goes that has not ended; NaN: nobody knows. */
-export function took({ started_at, ended_at }: RunRecord, until: number): string {
-  const length = (ended_at ? Date.parse(ended_at) : until) - Date.parse(started_at ?? '')
-  return Number.isNaN(length) ? '' : span(length)
 }
 
 const number = new Intl.NumberFormat('en-GB')
