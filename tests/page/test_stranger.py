@@ -69,7 +69,7 @@ def test_three_questions_are_answered_by_looking(month: World, browser: Browser,
         night = told(month.project, "report", "--since", default_since(database, month.clock))["sections"]
     assert waiting, "something is to be decided"
     assert parked, "something else does not go on"
-    assert "cost 0." in night["cost"][0]["text"]
+    assert "cost $0." in night["cost"][0]["text"]
     with start_blocking_portal() as portal:
         site = Site(month, portal, "", browser)
         site.begin()
