@@ -4,7 +4,7 @@ import ts from 'typescript'
 
 const SAID = new Set(['aria-label', 'aria-valuetext', 'title', 'placeholder', 'label', 'alt'])
 /** What takes selectors, styles and names of programs: attributes, calls, keys, variables and tags. */
-const CODE = /^(className|rel|style|font|transform|query|querySelector(All)?|set|matches|closest|matchMedia|mark|split|code|kbd)$/i
+const CODE = /^(className|rel|style|font|transform|query|querySelector(All)?|set|setProperty|supports|matches|closest|matchMedia|mark|split|code|kbd)$/i
 
 const nameOf = node => (node.openingElement?.tagName ?? node.expression?.name ?? node.expression ?? node.name)?.getText() ?? ''
 const isCode = node => {

@@ -126,7 +126,7 @@ function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pa
 function Lines() {
   const { data } = useQuery(asks.now())
   const refused = data?.project.page.refused
-  const lines = data ? [...linesOf(data.daemon), ...(refused ? [{ key: 'colours', bad: true, text: `The page keeps its own colours: ${refused}` }] : [])] : []
+  const lines = data ? [...linesOf(data.daemon), ...(refused ? [{ key: 'colours', bad: true, text: texts.colours(refused) }] : [])] : []
   const box = useRef<HTMLDivElement>(null)
   const many = useWide() ? 2 : 1
   useEffect(() => {

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { asks } from './api'
 import DeadEnd from './DeadEnd'
-import { H1, Loading } from './parts'
+import { Coded, H1, Loading } from './parts'
+import { panel as texts } from './strings'
 
 const HERE = /^(localhost|127\..*|\[::1\])$/
 
@@ -10,18 +11,16 @@ export default function Panel() {
   const { data } = useQuery(asks.now())
   if (!data) return <Loading />
   const { panel, title } = data.project.page
-  if (!panel) return <><H1 title="Page not found" /><DeadEnd>No panel is configured</DeadEnd></>
+  if (!panel) return <><H1 title={texts.notFound} /><DeadEnd>{texts.none}</DeadEnd></>
   return (
     <>
       <H1 title={title} />
       {HERE.test(location.hostname) ? (
         <iframe className="panel" title={title} src={panel} sandbox="allow-scripts allow-forms" referrerPolicy="no-referrer" />
       ) : (
-        <p className="empty">The panel is shown on the machine itself, at a loopback address.</p>
+        <p className="empty">{texts.elsewhere}</p>
       )}
-      <p className="quiet">
-        <code>{panel}</code> is a page of your own, not of Agent Shepherd. If it stays empty, start its program, then reload this page.
-      </p>
+      <p className="quiet"><Coded text={texts.yours(panel)} /></p>
     </>
   )
 }

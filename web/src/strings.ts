@@ -114,6 +114,7 @@ export const frame = {
     `${provider ?? 'Everything'} is ${drains ? 'being drained' : 'paused'} by ${by}${until}${why && ` (${why})`}. No new run will start.`,
   disk: 'The disk is nearly full. Nothing new will start until you free some space.',
   behind: 'Catching up …',
+  colours: (why: string) => `The page keeps its own colours: ${why}`,
   outages: { limited: 'is over its limit', down: 'is down', unauthorized: 'rejects the credentials' } as Record<string, string>,
   outage: (provider: string, state: string, until: string, why: string, waiting: number) =>
     `${provider || 'The provider'} ${state}${until}: ${why}. ${plural(waiting, 'issue is', 'issues are')} waiting for it.`,
@@ -135,6 +136,13 @@ export const notices = {
   blocked: 'The browser blocks notifications from this page. Allow them in its settings for this site.',
   heading: (project: string, issues: number) => `${project}: ${plural(issues, 'issue')} waiting for you`,
   more: (issues: number) => `… and ${issues} more`,
+}
+
+export const panel = {
+  notFound: 'Page not found',
+  none: 'No panel is configured',
+  elsewhere: 'The panel is shown only on the machine itself, at a loopback address.',
+  yours: (address: string) => `\`${address}\` is a page of your own, not of Agent Shepherd. If it stays empty, start its program and reload this page.`,
 }
 
 export const deadEnd = {
