@@ -1,7 +1,7 @@
 """The guide's pictures, made of a night that is always the same: `python -m tests.page.pictures`, after `make page`."""
 
 import tempfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -15,10 +15,12 @@ from ashep.extras.demo.page import BEFORE, Night, beforehand
 from ashep.extras.demo.simulated import FOLDER, begin_project
 from ashep.extras.simulation.virtual_time import VIRTUAL, open_now, wait_for_threads
 from ashep.journal.lock import Lock
+from ashep.ports.tracker import IssueText
+from tests.page import sheets
 from tests.page.conftest import CHROMIUM, Site
 from tests.page.test_axe import THERE
 from tests.recorded import draw
-from tests.service.worlds import World
+from tests.service.worlds import World, repository
 
 ROOT = Path(__file__).parents[2] / "docs" / "guides" / "page"
 BEGINS = datetime(2026, 1, 2, 4, tzinfo=UTC)
@@ -26,11 +28,11 @@ RUNS = 500.0
 """Virtual seconds that issues which were written last are worked on."""
 
 DESKTOP, PHONE = ViewportSize(width=1200, height=700), ViewportSize(width=390, height=760)
+TITLES = {"calc-4": "Document min()", "calc-5": "Document max()", "calc-6": "Document mode()"}
+ACCEPTANCE = "A page of notes tells what it is for, with an example."
 PICTURES = {
     "now": ("/", DESKTOP),
-    "why": ("/issues/calc-5/why", DESKTOP),
     "course": ("/issues/calc-5/runs", DESKTOP),
-    "run": ("/runs/calc-5/review.1.1", DESKTOP),
     "report": ("/report", DESKTOP),
     "phone": ("/", PHONE),
 }
@@ -84,8 +86,24 @@ def show(project: Path, at: datetime) -> None:
                 shown.wait_for_timeout(1000)  # graphs find their place
                 shown.screenshot(path=ROOT / f"{name}.png")
                 context.close()
+            for issue, title in TITLES.items():
+                world.tracker.add(
+                    title, id=issue, text=IssueText(f"The guide says how {title[9:]} is used.", acceptance=ACCEPTANCE)
+                )
+            sheets.take(site, sheets.VIEWS, at, (at - timedelta(minutes=10)).isoformat().replace("+00:00", "Z"))
+            sheets.take(site, sheets.OTHERS, at)
+            sheets.lengthen(project / FOLDER / "state")
+            sheets.take(site, sheets.EDGES, at)
+        site.end()
+        site.world = World(repository(project.parent / "empty" / "calc"), page=static.built())
+        site.world.clock = at
+        begin_project(site.world.project)
+        site.begin()
+        with Lock.acquire(site.world.folder / "state", BEGINS):
+            sheets.take(site, sheets.EMPTY, at)
         site.end()
         site.browser.close()
+    sheets.write_guide()
 
 
 if __name__ == "__main__":

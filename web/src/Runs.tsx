@@ -46,7 +46,7 @@ export function Runs() {
       </form>
       <Trouble of={asked} />
       <div className="beside">
-        {wide && (
+        {wide && (asked.isPending || items.length > 0) && (
           <Suspense fallback={<section className="timeline" />}>
             <Timeline state={state} agent={agent} issue={issue} />
           </Suspense>
