@@ -2,7 +2,6 @@
 
 from contextlib import aclosing
 
-import anyio
 from anyio import to_thread
 
 from ashep.api.handlers.actions import READER, ActionHandlers
@@ -11,7 +10,7 @@ from ashep.api.handlers.run_artifacts import Changes, WhichLines, read_changes
 from ashep.api.schemas import page
 from ashep.config import settings_in
 from ashep.core.text import clean
-from ashep.errors import AshepError
+from ashep.ports.tracker import Seen
 from ashep.views import issue_work, lists
 
 LONGEST = 60_000
@@ -34,17 +33,15 @@ async def read_work(acts: ActionHandlers, issue: str) -> page.IssueWork:
 async def _read_words(acts: ActionHandlers, issue: str) -> page.IssueTexts:
     """Read an issue's words in the tracker, which the journal does not hold."""
     pictures = acts.pictures
-    try:
+
+    async def read() -> Seen | None:
         settings = await to_thread.run_sync(settings_in, pictures.folder)
-        with anyio.fail_after(TO_TRACKER):
-            async with pictures.beside, aclosing(acts.tracker_of(pictures.folder.parent, settings, READER)) as tracker:
-                view = await tracker.issue(issue)
-    except TimeoutError:
-        return page.IssueTexts(error=f"The tracker did not answer in {TO_TRACKER:.0f} s.")
-    except AshepError as error:
-        return page.IssueTexts(error=clean(pictures.redaction.text(str(error))))
+        async with aclosing(acts.tracker_of(pictures.folder.parent, settings, READER)) as tracker:
+            return await tracker.issue(issue)
+
+    view, reason = await pictures.ask_outside("The tracker", TO_TRACKER, read)
     if view is None:
-        return page.IssueTexts(error="The tracker does not have this issue any more.")
+        return page.IssueTexts(error=reason or "The tracker does not have this issue any more.")
     names = ("description", "acceptance", "design", "notes")
     texts = {name: clean(pictures.redaction.text(getattr(view.text, name))) for name in names}
     cut = {name: text if len(text) <= LONGEST else f"{text[:LONGEST]}…" for name, text in texts.items()}

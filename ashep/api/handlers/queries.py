@@ -5,7 +5,7 @@ picture. It is never the reason why a daemon is slow: nothing is written, and a 
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -115,6 +115,17 @@ class QueryHandlers:
         if answer is None:
             raise NotFound(missing)
         return answer
+
+    async def ask_outside(self, who: str, seconds: float, ask: Callable[[], Awaitable[_T]]) -> tuple[_T | None, str]:
+        """Ask git, the tracker or an agent server for so long; give its answer, and a sentence why there is none."""
+        try:
+            with anyio.fail_after(seconds):
+                async with self.beside:
+                    return await ask(), ""
+        except TimeoutError:
+            return None, f"{who} did not answer in {seconds:.0f} s."
+        except AshepError as error:
+            return None, clean(self.redaction.text(str(error)))
 
     async def current(self) -> int:
         """Give the number of the last record that is drawn."""

@@ -5,11 +5,11 @@ is told why.
 """
 
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from itertools import accumulate
 from typing import Annotated, Literal
 
-import anyio
 from anyio import to_thread
 from pydantic import Field
 
@@ -22,7 +22,6 @@ from ashep.api.schemas.actions import MOST_FILES
 from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
 from ashep.core.text import clean
-from ashep.errors import AshepError
 from ashep.ports.transcripts import MOST_STEPS, KeptSteps, format_steps, read_steps
 from ashep.views import runs
 from ashep.views.times import stamp
@@ -38,6 +37,8 @@ TAIL = 200_000
 
 TO_GIT, TO_SERVERS = 30.0, 10.0
 """Seconds for which git, and an agent server, are asked."""
+
+_SERVER = "Its agent server"
 
 Path = Annotated[str, Field(min_length=1, max_length=4096)]
 RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}/[A-Za-z][A-Za-z0-9_-]{0,99}\.[1-9][0-9]{0,8}\.[1-9][0-9]{0,8}$"
@@ -144,16 +145,14 @@ async def read_changes(pictures: QueryHandlers, ends: tuple[str, str] | str, que
     if isinstance(ends, str):
         return Changes(why=ends)
     git = GitDiffs(pictures.folder.parent, TO_GIT, pictures.redaction)
-    try:
-        with anyio.fail_after(TO_GIT):
-            async with pictures.beside:
-                if gone := [end[:12] for end in ends if await git.find(end) is None]:
-                    return Changes(why=f"Git does not have the commits of {source} any more: {', '.join(gone)}.")
-                return await (_files(git, *ends) if query.path is None else _lines(git, *ends, query.path, query))
-    except TimeoutError:
-        return Changes(why=f"Git did not answer in {TO_GIT:.0f} s.")
-    except AshepError as error:
-        return Changes(why=clean(pictures.redaction.text(str(error))))
+
+    async def read() -> Changes:
+        if gone := [end[:12] for end in ends if await git.find(end) is None]:
+            return Changes(why=f"Git does not have the commits of {source} any more: {', '.join(gone)}.")
+        return await (_files(git, *ends) if query.path is None else _lines(git, *ends, query.path, query))
+
+    changes, reason = await pictures.ask_outside("Git", TO_GIT, read)
+    return changes or Changes(why=reason)
 
 
 _UNREAD = {"binary": "It is binary.", "large": "It is too large.", "submodule": "It is a submodule."}
@@ -198,23 +197,20 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
     """Give the end of what was said in a run's session. Raises `NotFound`, `ConfigErrors`."""
     if (session := await _find_session(pictures, run)) is None:
         return Transcript(why="It has no session.")
-    (kind, reference), end, reason = session, KeptSteps(), None
-    try:
-        with anyio.fail_after(TO_SERVERS):
-            async with pictures.beside:
-                steps = await kind.read_steps(reference, pictures.redaction)
-                end = KeptSteps(steps, cut=len(steps) >= MOST_STEPS)
-    except TimeoutError:
-        reason = f"Its agent server did not answer in {TO_SERVERS:.0f} s."
-    except AshepError as error:
-        reason = clean(pictures.redaction.text(str(error)))
-    if reason is not None and not (end := await _read_kept(pictures, run)).steps:
-        return Transcript(why=f"{reason.rstrip('.')}; nothing was kept of it")
+    kind, reference = session
+    read = partial(kind.read_steps, reference, pictures.redaction)
+    steps, reason = await pictures.ask_outside(_SERVER, TO_SERVERS, read)
+    if steps is None:
+        end = await _read_kept(pictures, run)
+        if not end.steps:
+            return Transcript(why=f"{reason.rstrip('.')}; nothing was kept of it")
+    else:
+        end = KeptSteps(steps, cut=len(steps) >= MOST_STEPS)
     if not end.steps:
         return Transcript(why="Nothing was said in it yet.")
     mark = sha256(repr((end, reason)).encode()).hexdigest()[:16]
     if mark == known:
-        return Transcript(why=None, mark=mark, unread=reason)
+        return Transcript(why=None, mark=mark, unread=reason or None)
     text, end = clean(format_steps(end.steps, TAIL)), end.shorten(LONGEST)
     entries = tuple(
         TranscriptEntry(
@@ -223,7 +219,7 @@ async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Tr
         )
         for step in end.steps
     )  # fmt: skip
-    return Transcript(why=None, text=text, mark=mark, cut=end.cut, steps=entries, unread=reason)
+    return Transcript(why=None, text=text, mark=mark, cut=end.cut, steps=entries, unread=reason or None)
 
 
 async def _read_kept(pictures: QueryHandlers, run: str) -> KeptSteps:
@@ -238,16 +234,9 @@ async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
     """Say how a run's session is opened, and where a browser shows it. Raises `NotFound`, `ConfigErrors`."""
     if (session := await _find_session(pictures, run)) is None:
         return page.Opening(said="It has no session yet.", command=None, why="It has no session.")
-    (kind, reference), address, why = session, None, None
+    kind, reference = session
     words = pictures.redaction.text(await kind.open_command(reference, run.partition("/")[0], False))
     indented = [line.strip() for line in words.splitlines() if line.startswith("  ")]
     command = indented[0] if indented else None if words.startswith("Its ") else words
-    try:
-        with anyio.fail_after(TO_SERVERS):
-            async with pictures.beside:
-                address = await kind.link(reference)
-    except TimeoutError:
-        why = f"Its agent server did not answer in {TO_SERVERS:.0f} s."
-    except AshepError as error:
-        why = clean(pictures.redaction.text(str(error)))
-    return page.Opening(said=words, command=command, link=address, why=why)
+    address, reason = await pictures.ask_outside(_SERVER, TO_SERVERS, partial(kind.link, reference))
+    return page.Opening(said=words, command=command, link=address, why=reason or None)
