@@ -17,14 +17,12 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import uvicorn
 from anyio import to_thread
-from starlette.applications import Starlette
 
 from ashep.actions.systemd_unit import PORT
 from ashep.actions.verify import Outputs, types
 from ashep.adapters.system import control_socket
-from ashep.adapters.system.http_server import Connection, Server
+from ashep.adapters.system.http_server import Server, make_server
 from ashep.adapters.verifier import wrong_patterns
 from ashep.api.application import application
 from ashep.api.browser_sessions import BrowserSessions
@@ -189,22 +187,6 @@ def _make_room(path: Path) -> None:
     raise AshepError(f"--socket {path}: somebody listens on it")
 
 
-def server_of(application: Starlette) -> uvicorn.Server:
-    """Give what listens; how many may be connected, and for how long, is the door's (`ashep.api.connection_limits`)."""
-    config = uvicorn.Config(
-        application,
-        log_level="critical",
-        lifespan="off",
-        ws="none",
-        http=Connection,
-        server_header=False,
-        proxy_headers=False,  # nobody is believed who they ask for
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=GRACE,
-    )
-    return Server(config)
-
-
 @contextmanager
 def _listener(
     state: Path, wanted: ListenOptions, say: Callable[[str], None], *, alone: bool
@@ -300,7 +282,7 @@ async def _serve(
     live = Live(pictures)
     sessions = entrance.sessions
     service = ApiServices(tickets, pictures, ActionHandlers(pictures, clock.now), live, sessions)
-    server = server_of(application(service, say, await to_thread.run_sync(built), entrance.origins))
+    server = make_server(application(service, say, await to_thread.run_sync(built), entrance.origins), GRACE)
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_until_told, server, tickets, live)
@@ -319,7 +301,7 @@ async def _serve(
             await sessions.save()
 
 
-async def _until_told(server: uvicorn.Server, tickets: Tickets, live: Live) -> None:
+async def _until_told(server: Server, tickets: Tickets, live: Live) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
             tickets.end()

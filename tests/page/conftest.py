@@ -9,6 +9,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from ashep.adapters.system.http_server import make_server
 from ashep.api import server as serving
 from ashep.api import static
 from ashep.api.login_links import link
@@ -44,7 +45,7 @@ class Site:
     def begin(self, port: int = 0) -> None:
         """Begin to answer, as a server does that knows of no earlier one."""
         listener = serving.listen("127.0.0.1", port)
-        server = serving.server_of(self.world.app)
+        server = make_server(self.world.app, serving.GRACE)
         served, live = self.portal.start_task_soon(server.serve, [listener]), self.world.live
 
         def end() -> None:

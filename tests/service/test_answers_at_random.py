@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from ashep.actions import answers
+from ashep.adapters.system.http_server import make_server
 from ashep.api import server as serving
 from ashep.api.routes import V1
 from ashep.config import write_starter
@@ -67,7 +68,7 @@ class Slow(MemoryTracker):
 async def served(world: World) -> AsyncIterator[str]:
     """Answer over a socket of loopback, as `ashep serve` does."""
     listener = serving.listen("127.0.0.1", 0)
-    server = serving.server_of(world.app)
+    server = make_server(world.app, serving.GRACE)
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, [listener])
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"

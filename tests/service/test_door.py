@@ -10,6 +10,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from ashep.adapters.system import http_server
+from ashep.adapters.system.http_server import make_server
 from ashep.api import connection_limits
 from ashep.api import server as serving
 from tests.service.worlds import TOKEN, World, repository
@@ -31,7 +32,7 @@ async def served(world: World) -> AsyncIterator[tuple[httpx.AsyncClient, Callabl
     """A service, somebody who has its token, and how strangers connect to it."""
     listener = serving.listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    server = serving.server_of(world.app)
+    server = make_server(world.app, serving.GRACE)
     known = {"Authorization": f"Bearer {TOKEN}"}
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(anyio.create_task_group())

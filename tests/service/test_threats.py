@@ -11,6 +11,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
+from ashep.adapters.system.http_server import make_server
 from ashep.api import server as serving
 from ashep.api.application import MAX_BODY
 from ashep.api.handlers import events
@@ -76,7 +77,7 @@ class Wire:
 
 @asynccontextmanager
 async def served(world: World, socket: Path | None = None) -> AsyncIterator[Wire]:
-    server = serving.server_of(world.app)
+    server = make_server(world.app, serving.GRACE)
     async with AsyncExitStack() as stack:
         at = serving.listen("127.0.0.1", 0) if socket is None else serving.listening_at(socket)
         listener = stack.enter_context(at)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import h11
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ashep.request_guard import HEAD, HEADERS, MOST_WAITING
@@ -21,6 +22,22 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None]:
         """Capture none."""
         yield
+
+
+def make_server(application: ASGIApp, grace: int) -> Server:
+    """Make what listens; `grace`: the seconds that requests under way get when it ends."""
+    config = uvicorn.Config(
+        application,
+        log_level="critical",
+        lifespan="off",
+        ws="none",
+        http=Connection,
+        server_header=False,
+        proxy_headers=False,  # nobody is believed who they ask for
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=grace,
+    )
+    return Server(config)
 
 
 class Connection(H11Protocol):

@@ -19,6 +19,7 @@ from ashep.actions.runner_wait import silent
 from ashep.actions.verify import Outputs
 from ashep.adapters.system import control_socket
 from ashep.adapters.system.clock import RealClock
+from ashep.adapters.system.http_server import make_server
 from ashep.api.application import application
 from ashep.api.handlers.actions import ActionHandlers
 from ashep.api.handlers.allowed_repositories import AllowedRepositories
@@ -27,7 +28,7 @@ from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
 from ashep.api.login_links import link
 from ashep.api.openapi import ApiServices
-from ashep.api.server import listen, server_of
+from ashep.api.server import GRACE, listen
 from ashep.api.sessions import Sessions
 from ashep.api.static import MISSING, built
 from ashep.core.state.branches import branch_of
@@ -174,7 +175,7 @@ async def _served(project: Path, night: Night, say: Say, enter: Callable[[str], 
     acts = ActionHandlers(pictures, clock.now, lambda _project, _settings, person: night.tracker.as_actor(person))
     live = Live(pictures)
     service = ApiServices(Tickets(tracker, *verifying, outputs, places, clock.now), pictures, acts, live, sessions)
-    server, listener = server_of(application(service, say, built())), listen("127.0.0.1", 0)
+    server, listener = make_server(application(service, say, built()), GRACE), listen("127.0.0.1", 0)
     with closing(listener), anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(server.serve, [listener])

@@ -16,7 +16,6 @@ from contextlib import suppress
 
 import anyio
 import anyio.to_thread
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,7 +24,7 @@ from starlette.routing import Route
 from ashep.adapters.runners.claude.jsonl import Event, text
 from ashep.adapters.runners.claude.session_store import Attempt, SessionStore
 from ashep.adapters.runners.foreign_json import parse_object
-from ashep.adapters.system.http_server import Connection, Server
+from ashep.adapters.system.http_server import make_server
 from ashep.request_guard import HEAD, refusal
 
 Begin = Callable[[str, str, str], Awaitable[bool]]
@@ -46,16 +45,7 @@ class Gate:
         listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         application = Starlette(routes=[Route("/", self._answer, methods=["POST"])])
-        self._server = Server(
-            uvicorn.Config(
-                application,
-                log_level="critical",
-                lifespan="off",
-                ws="none",
-                http=Connection,
-                timeout_graceful_shutdown=1,
-            )
-        )
+        self._server = make_server(application, 1)
         self._serving = asyncio.create_task(self._server.serve([listener]))
 
     async def close(self) -> None:
