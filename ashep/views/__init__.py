@@ -12,7 +12,9 @@ Modules: `status` (where every issue stands), `runs` (runs), `issue_story` (why 
 object.
 """
 
+import json
 import sqlite3
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Data = dict[str, Any]
@@ -20,3 +22,11 @@ Data = dict[str, Any]
 
 Database = sqlite3.Connection
 """Opened read-only, rows by name."""
+
+
+def read_facts(
+    database: Database, types: Sequence[str], where: str, *values: object, order: str = "seq"
+) -> Iterator[Data]:
+    """Read records of these types, in the order of their numbers, each with its `body`."""
+    query = f"SELECT * FROM facts WHERE type IN ({', '.join('?' * len(types))}) AND {where} ORDER BY {order}"
+    return (dict(row) | {"body": json.loads(row["body"])} for row in database.execute(query, [*types, *values]))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ashep.views import Data, Database
+from ashep.views import Data, Database, read_facts
 
 if TYPE_CHECKING:
     from ashep.views import json_types
@@ -41,10 +40,8 @@ class EdgeCounts:
             self._counts.clear()
             self._of = instance, 0
         if seq > self._of[1]:
-            marks = ", ".join("?" * len(_TYPES))
-            query = f"SELECT issue, type, body FROM facts WHERE seq > ? AND type IN ({marks}) ORDER BY seq"
-            for issue, kind, body in database.execute(query, [self._of[1], *_TYPES]):
-                self._tell(issue, kind, json.loads(body))
+            for fact in read_facts(database, _TYPES, "seq > ?", self._of[1]):
+                self._tell(fact["issue"], fact["type"], fact["body"])
             self._of = instance, seq
         return self._counts.get(policy, Counter())
 

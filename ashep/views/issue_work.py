@@ -5,7 +5,7 @@ from __future__ import annotations  # the types bring pydantic along, for which 
 import json
 from typing import TYPE_CHECKING
 
-from ashep.views import Data, Database, runs
+from ashep.views import Data, Database, read_facts, runs
 
 if TYPE_CHECKING:
     from ashep.views import json_types
@@ -28,10 +28,8 @@ def ends(database: Database | None, issue: str) -> tuple[str, str] | str | None:
     if database is None or not runs.knows(database, issue):
         return None
     base, head, start = None, None, None
-    marks = ", ".join("?" * len(_TYPES))
-    query = f"SELECT type, body FROM facts WHERE issue = ? AND type IN ({marks}) ORDER BY seq"
-    for fact in database.execute(query, [issue, *_TYPES]):
-        body: Data = json.loads(fact["body"])
+    for fact in read_facts(database, _TYPES, "issue = ?", issue):
+        body = fact["body"]
         match fact["type"]:
             case "TreePrepared":
                 base, head = body["base"], body["head"]

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from ashep.core.facts.delivery import FAILING
-from ashep.views import Data, Database, status
+from ashep.views import Data, Database, read_facts, status
 from ashep.views.runs import knows
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def runs(
 
 # --- one issue's runs ---------------------------------------------------------------------------------------------
 
+_LAST = f"seq DESC LIMIT {MOST}"
 _ASKED = ("PersonAsked", "PersonAnswered", "IssueTaken", "IssueAdopted")
 
 
@@ -136,11 +137,9 @@ def course(database: Database | None, issue: str) -> json_types.CourseJson | Non
         return None
     query = "SELECT body FROM runs WHERE issue = ? ORDER BY trace DESC LIMIT ?"
     run_rows: list[Data] = [json.loads(row["body"]) for row in database.execute(query, [issue, MOST])][::-1]
-    marks = ", ".join("?" * len(_ASKED))
-    query = f"SELECT seq, at, type, body FROM facts WHERE issue = ? AND type IN ({marks}) ORDER BY seq DESC LIMIT ?"
     asked, starts = list["json_types.AskedJson"](), list[int]()
-    for row in reversed(database.execute(query, [issue, *_ASKED, MOST]).fetchall()):
-        body = json.loads(row["body"])
+    for row in reversed([*read_facts(database, _ASKED, "issue = ?", issue, order=_LAST)]):
+        body = row["body"]
         if row["type"] == "PersonAsked":
             asked.append({
                 "seq": row["seq"], "at": row["at"], "phase": body["phase"], "question": body["question"],
@@ -161,11 +160,9 @@ _DELIVERY = ("WorkVerified", "WorkConflicted", "LandingRefused", "WorkLanded", "
 
 def _read_delivery(database: Database, issue: str) -> list[json_types.DeliveryStepJson]:
     """Give checks that failed after a run, and the steps of the landing; what repeats itself once."""
-    marks = ", ".join("?" * len(_DELIVERY))
-    query = f"SELECT seq, at, type, body FROM facts WHERE issue = ? AND type IN ({marks}) ORDER BY seq DESC LIMIT ?"
     steps = list["json_types.DeliveryStepJson"]()
-    for row in reversed(database.execute(query, [issue, *_DELIVERY, MOST]).fetchall()):
-        body: Data = json.loads(row["body"])
+    for row in reversed([*read_facts(database, _DELIVERY, "issue = ?", issue, order=_LAST)]):
+        body = row["body"]
         failures = [
             result["check_id"]
             for result in body.get("results", ())

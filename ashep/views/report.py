@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ashep.core.facts.command_descriptions import REFUSES
 from ashep.core.facts.delivery import UNTESTED
 from ashep.core.policy.runner_kinds import OPENCODE, spoken
-from ashep.views import Data, Database, evidence
+from ashep.views import Data, Database, evidence, read_facts
 from ashep.views.times import local, stamp
 from ashep.views.usage import money
 
@@ -88,10 +88,7 @@ def report(database: Database | None, since: str, now: datetime, journal: str = 
     }  # fmt: skip
     if database is None:
         return told
-    kinds = ", ".join("?" * len(_HAPPENED))
-    query = f"SELECT seq, at, type, issue, run, body FROM facts WHERE seq >= ? AND type IN ({kinds}) ORDER BY seq"
-    found = database.execute(query, [_first(database, since), *_HAPPENED])
-    rows = [dict(row) | {"body": json.loads(row["body"])} for row in found]
+    rows = [*read_facts(database, _HAPPENED, "seq >= ?", _first(database, since))]
     issues: Issues = [(row, json.loads(row["body"])) for row in database.execute("SELECT * FROM issues")]
     closed = list(_closed(database, rows, {row["issue"]: row for row, _ in issues}))
     told["sections"] = {
@@ -153,10 +150,8 @@ def _first(database: Database, since: str) -> int:
 
 
 def _newest(database: Database, issue: str, kinds: tuple[str, ...], before: int | None = None) -> Data | None:
-    marks = ", ".join("?" * len(kinds))
-    query = f"SELECT seq, at, type, body FROM facts WHERE issue = ? AND type IN ({marks}) AND seq < ?"
-    row = database.execute(f"{query} ORDER BY seq DESC LIMIT 1", [issue, *kinds, before or 2**62]).fetchone()
-    return dict(row) | {"body": json.loads(row["body"])} if row else None
+    bounds = (issue, before or 2**62)
+    return next(read_facts(database, kinds, "issue = ? AND seq < ?", *bounds, order="seq DESC LIMIT 1"), None)
 
 
 def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]) -> Iterator[json_types.LineJson]:

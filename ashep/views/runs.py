@@ -3,12 +3,12 @@
 from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ashep.views import Data, Database, evidence
+from ashep.views import Data, Database, evidence, read_facts
 from ashep.views.times import duration, local
 
 if TYPE_CHECKING:
@@ -45,11 +45,8 @@ def session_of(database: Database | None, run: str) -> tuple[str | None, str | N
 
 def kept_steps(database: Database | None, run: str) -> list[str]:
     """Name the blobs of what was kept of a run's turns, in their order."""
-    query = "SELECT body FROM facts WHERE run = ? AND type IN ('TurnSeen', 'TurnStopped') ORDER BY seq"
-    bodies: Iterator[Data] = (
-        (json.loads(row["body"]) for row in database.execute(query, [run])) if database else iter(())
-    )
-    return [*{body.get("n"): body["steps"] for body in bodies if body.get("steps")}.values()]
+    facts = read_facts(database, ("TurnSeen", "TurnStopped"), "run = ?", run) if database else ()
+    return [*{fact["body"].get("n"): fact["body"]["steps"] for fact in facts if fact["body"].get("steps")}.values()]
 
 
 def running(database: Database | None, run: str) -> Data | None:
@@ -68,9 +65,8 @@ def ends(database: Database | None, run: str) -> tuple[str, str] | str | None:
     if database is None or row is None:
         return None
     told, base, head = json.loads(row["body"]), None, None
-    query = "SELECT type, body FROM facts WHERE run = ? AND type IN ('TreePrepared', 'TreeSealed', 'TreeSeen')"
-    for fact in database.execute(f"{query} ORDER BY seq", [run]):
-        body: Data = json.loads(fact["body"])
+    for fact in read_facts(database, ("TreePrepared", "TreeSealed", "TreeSeen"), "run = ?", run):
+        body = fact["body"]
         if fact["type"] == "TreeSealed":
             head = body["head"]
         elif fact["type"] == "TreePrepared":
