@@ -27,6 +27,7 @@ from ashep.actions.answers import (
 )  # fmt: skip
 from ashep.adapters.runners.opencode.server import ServerRecord, folder_of, how_to_open
 from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.policies import Phase, Policy
 from ashep.core.policy.settings import Labels, OpencodeSettings, People, Runners, Settings, TrackerSettings
 from ashep.errors import UsageError
 from ashep.extras.simulation.memory.tracker import MemoryTracker
@@ -317,9 +318,14 @@ async def test_retry_of_a_held_issue_needs_a_phase(asked: Asked) -> None:
 
 
 def test_a_phase_must_be_known() -> None:
-    check_phase("review", {"review"})
+    short, long = (
+        Policy(phases=tuple(Phase(name=name, access="read") for name in names)) for names in (["review"], ["implement"])
+    )
+    check_phase("review", {"short": short, "long": long}, "short")
+    with pytest.raises(UsageError, match="there is no phase implement; there are review"):
+        check_phase("implement", {"short": short, "long": long}, "short")
     with pytest.raises(UsageError, match="there is no phase revue; there are implement, review"):
-        check_phase("revue", {"review", "implement"})
+        check_phase("revue", {"short": short, "long": long}, None)
 
 
 # --- who it is ----------------------------------------------------------------------------------------------------

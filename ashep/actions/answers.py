@@ -19,6 +19,7 @@ from ashep.adapters.system.signatures import is_signed, sign
 from ashep.config import settings_in
 from ashep.core.issues.human_overrides import AGENT_ACTORS, is_of_ashep
 from ashep.core.issues.signed_approvals import LASTS, approval_of
+from ashep.core.policy.policies import Policy
 from ashep.core.policy.settings import Labels, Settings
 from ashep.core.runs.requests import ADDRESSED
 from ashep.core.text import clean
@@ -353,8 +354,10 @@ def refuse_unsigned(settings: Settings, issue: str) -> None:
         raise NotAsked(f"{why}; make it on a terminal, with `ashep approve {issue} --sign`")
 
 
-def check_phase(phase: str, known: Collection[str]) -> None:
-    """Raise `UsageError` where no policy that may apply has the phase."""
+def check_phase(phase: str, policies: Mapping[str, Policy], policy: str | None) -> None:
+    """Raise `UsageError` where no policy that may apply has the phase; `policy`: the issue's, where that is known."""
+    chosen = [policies[policy]] if policy is not None and policy in policies else policies.values()
+    known = {named.name for one in chosen for named in one.phases}
     if phase not in known:
         raise UsageError(f"there is no phase {phase}; there are {', '.join(sorted(known))}")
 

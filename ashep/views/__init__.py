@@ -14,7 +14,7 @@ object.
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Data = dict[str, Any]
@@ -22,6 +22,9 @@ Data = dict[str, Any]
 
 Database = sqlite3.Connection
 """Opened read-only, rows by name."""
+
+Text = Callable[[str], str | None]
+"""Reads a blob; None where it is gone."""
 
 
 def read_facts(

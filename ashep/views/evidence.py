@@ -2,10 +2,10 @@
 
 from __future__ import annotations  # the types bring pydantic along, for which no command that reads has time
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ashep.core.facts.delivery import CheckResult, has_run
+from ashep.views import Text
 from ashep.views.times import local
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 SHORT = 12
 """Characters of a hash that a line shows."""
-
-Text = Callable[[str], str | None]
 
 KINDS = ("verified", "waived", "unverified")
 """Kinds of proof of what was closed."""

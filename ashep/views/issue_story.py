@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ashep.core.facts.command_descriptions import WORDS
-from ashep.views import Data, Database, evidence
+from ashep.views import Data, Database, Text, evidence
 from ashep.views.status import STATES, told_since
 from ashep.views.times import local
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Said = tuple[str, str] | None
 """What happened, and the reason; None: not worth a line."""
-
-Text = Callable[[str], str | None]
 
 
 @dataclass(slots=True)

@@ -8,16 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ashep.views import Data, Database, evidence, read_facts
+from ashep.views import Data, Database, Text, evidence, read_facts
 from ashep.views.times import duration, local
 
 if TYPE_CHECKING:
     from ashep.views import json_types
 
 COLUMNS = ("RUN", "STATE", "AGENT", "PLANNED", "TOOK", "TOKENS", "RESULT", "SUMMARY")
-
-Text = Callable[[str], str | None]
-"""Reads a blob; None where it is gone."""
 
 
 def runs(database: Database | None, issue: str | None, limit: int) -> Data:

@@ -97,7 +97,8 @@ class ActionHandlers:
                     raise StaleAnswer(reason)
             answers_it = wanted.do in _ANSWERS
             if wanted.do == "retry" and wanted.phase is not None:
-                answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))
+                policies = (await to_thread.run_sync(load, self.pictures.folder)).policies.policies
+                answers.check_phase(wanted.phase, policies, stands["policy"])
             try:
                 async with aclosing(self.tracker_of(self.pictures.folder.parent, settings, person)) as tracker:
                     if answers_it and self._answered.get(issue) == (wanted.do, wanted.asked):
@@ -165,11 +166,6 @@ class ActionHandlers:
             case "release":
                 await answers.release(tracker, labels, issue, comment=words, at=at)
                 return "goes on", ""
-
-    def _phases(self, policy: str | None) -> set[str]:
-        known = load(self.pictures.folder).policies.policies
-        chosen = [known[policy]] if policy in known else [*known.values()]
-        return {phase.name for one in chosen for phase in one.phases}
 
     # --- of all ---------------------------------------------------------------------------------------------------
 

@@ -123,9 +123,7 @@ def retry(
     project = project_of(context)
     stands = _account(project, issue)
     if phase is not None:
-        policies, name = load(configured(project)).policies.policies, stands and stands["policy"]
-        chosen = [policies[name]] if name in policies else policies.values()
-        answers.check_phase(phase, {one.name for policy in chosen for one in policy.phases})
+        answers.check_phase(phase, load(configured(project)).policies.policies, stands and stands["policy"])
     held = stands is not None and stands["state"] == "not_eligible"
     name, _ = _as_person(
         project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=current_time())
