@@ -265,6 +265,7 @@ CLIENTS = {
 }
 LISTENERS = {
     "ashep/adapters/runners/claude/prompt_gate.py": "a connection has bounds until it shows a secret",
+    "ashep/adapters/system/http_server.py": "its `Connection` has them",
     "ashep/adapters/system/control_socket.py": "a socket of this user's alone, who is asked of the kernel",
     "ashep/extras/foreman/session.py": "ashep.adapters.system.http_server",
     "ashep/api/server.py": "ashep.adapters.system.http_server",

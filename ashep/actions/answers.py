@@ -7,11 +7,14 @@ looks up who set it. Whoever is cut off in between says it again.
 
 import getpass
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
+
+import anyio
 
 from ashep.actions.audit import Books
 from ashep.adapters.git.command import Git
@@ -24,6 +27,7 @@ from ashep.core.policy.settings import Labels, Settings
 from ashep.core.runs.requests import ADDRESSED
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramMissing, UsageError
+from ashep.factories import tracker_of
 from ashep.ports.tracker import PartialSnapshot, Seen, Tracker
 
 _ACTORS = ("BEADS_ACTOR", "BD_ACTOR")
@@ -37,6 +41,9 @@ class NotAsked(AshepError):
 class Answered(AshepError):
     """A person's answer stands that whoever answers did not know of; nothing was written."""
 
+
+Write = Callable[[Tracker, Labels], Awaitable[str | None]]
+"""Writes to the tracker; says what else happened there in the same moment, where anything did."""
 
 Known = tuple[str, int]
 """Up to which record of which journal somebody has seen what they answer: its instance, and the number."""
@@ -96,6 +103,20 @@ async def answering(project: Path, settings: Settings, environ: Mapping[str, str
     if (reason := why_not_counted(settings, name)) is not None:
         raise UsageError(f"{reason}: whoever keeps that file adds it, where it is right")
     return name
+
+
+def write_as_person(folder: Path, write: Write) -> tuple[str, str]:
+    """Let a person write to the tracker; give the name under which that happened, and what `write` says. `folder`:
+    `.agent-shepherd` of the project.
+    """
+    settings = settings_in(folder)
+
+    async def run() -> tuple[str, str]:
+        name = await answering(folder.parent, settings, os.environ)
+        async with aclosing(tracker_of(folder.parent, settings, name)) as tracker:
+            return name, await write(tracker, settings.labels) or ""
+
+    return anyio.run(run)
 
 
 def why_not_counted(settings: Settings, name: str) -> str | None:
@@ -357,9 +378,9 @@ def refuse_unsigned(settings: Settings, issue: str) -> None:
 def check_phase(phase: str, policies: Mapping[str, Policy], policy: str | None) -> None:
     """Raise `UsageError` where no policy that may apply has the phase; `policy`: the issue's, where that is known."""
     chosen = [policies[policy]] if policy is not None and policy in policies else policies.values()
-    known = {named.name for one in chosen for named in one.phases}
-    if phase not in known:
-        raise UsageError(f"there is no phase {phase}; there are {', '.join(sorted(known))}")
+    names = {step.name for candidate in chosen for step in candidate.phases}
+    if phase not in names:
+        raise UsageError(f"there is no phase {phase}; there are {', '.join(sorted(names))}")
 
 
 async def _read_issue(tracker: Tracker, issue: str, known: Known | None = None) -> Seen:

@@ -1,8 +1,5 @@
 """Commands by which a person answers, starts afresh, and takes over: approve, reject, answer, retry, take, release."""
 
-import os
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -18,13 +15,9 @@ from ashep.cli.context import configured, current_time, picture
 from ashep.config import load, settings_in
 from ashep.core.policy.settings import Labels
 from ashep.errors import AshepError, DiskFailed, JournalDamaged
-from ashep.factories import tracker_of
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
 from ashep.views import json_types, runs, status
-
-Write = Callable[[Tracker, Labels], Awaitable[str | None]]
-"""Writes to the tracker; says what else happened there in the same moment, where anything did."""
 
 Instead = Annotated[bool, typer.Option("--instead", help="In place of an answer of a person that stands already.")]
 
@@ -80,10 +73,10 @@ def _answer(
     _answered(project, issue, what, write, at_once=at_once)
 
 
-def _answered(project: Path, issue: str, what: str, write: Write, *, at_once: bool = False) -> None:
+def _answered(project: Path, issue: str, what: str, write: answers.Write, *, at_once: bool = False) -> None:
     """Answer, and say so; an error where somebody else answered in the same moment."""
     try:
-        name, beside = _as_person(project, write)
+        name, beside = answers.write_as_person(configured(project), write)
     except answers.Answered as error:
         raise AshepError(f"{error}; --instead replaces it") from error
     output.say(f"{issue}: {what} as {name}. {_what_next(project, at_once=at_once)}")
@@ -125,9 +118,8 @@ def retry(
     if phase is not None:
         answers.check_phase(phase, load(configured(project)).policies.policies, stands and stands["policy"])
     held = stands is not None and stands["state"] == "not_eligible"
-    name, _ = _as_person(
-        project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=current_time())
-    )
+    write = partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=current_time())
+    name, _ = answers.write_as_person(configured(project), write)
     output.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
 
 
@@ -144,7 +136,7 @@ def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
         if not await answers.take(tracker, labels, issue, comment=message, at=current_time()):
             output.note(f"{issue} was taken already")
 
-    name, _ = _as_person(project, write)
+    name, _ = answers.write_as_person(configured(project), write)
     output.say(f"{issue}: taken, as {name} asked, until `ashep release {issue}`. {_what_next(project)}")
     output.say(_session(project, issue))
 
@@ -157,7 +149,8 @@ def release(context: typer.Context, issue: Issue, message: Message = None) -> No
     phase looks at what the person did.
     """
     project = project_of(context)
-    name, _ = _as_person(project, partial(answers.release, issue=issue, comment=message, at=current_time()))
+    write = partial(answers.release, issue=issue, comment=message, at=current_time())
+    name, _ = answers.write_as_person(configured(project), write)
     output.say(f"{issue}: goes on, as {name} asked. {_what_next(project)}")
 
 
@@ -183,18 +176,6 @@ def _account(project: Path, issue: str) -> json_types.IssueJson | None:
     except (JournalDamaged, DiskFailed) as error:
         output.note(str(error))
         return None
-
-
-def _as_person(project: Path, write: Write) -> tuple[str, str]:
-    """Let a person write to the tracker; give the name under which that happened, and what `write` says."""
-    settings = settings_in(configured(project))
-
-    async def run() -> tuple[str, str]:
-        name = await answers.answering(project, settings, os.environ)
-        async with aclosing(tracker_of(project, settings, name)) as tracker:
-            return name, await write(tracker, settings.labels) or ""
-
-    return anyio.run(run)
 
 
 def _what_next(project: Path, *, at_once: bool = False) -> str:

@@ -1,9 +1,8 @@
 """One issue from its beginning to its end at a terminal: its progress, its questions, and where its work went."""
 
-import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import aclosing, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,10 +19,8 @@ from ashep.cli import output
 from ashep.cli.context import configured, current_time, picture
 from ashep.cli.reading.watch import Signs
 from ashep.cli.running.work import progress
-from ashep.config import settings_in
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
-from ashep.factories import tracker_of
 from ashep.store.sqlite_reader import open_read_only
 from ashep.views import evidence, json_types, status
 from ashep.views.usage import money
@@ -126,8 +123,8 @@ def _ask(project: Path, standing: json_types.IssueJson) -> bool:
         output.say(f"  {number}  {option}")
     if question["kind"] == "input":
         words = typer.prompt("Your answer (Enter: later)", default="", show_default=False).strip()
-        leads_back = partial(answers.say, issue=issue, text=words, at=current_time(), leads_back=True)
-        return bool(words) and _write(project, leads_back)
+        write = partial(answers.say, issue=issue, text=words, at=current_time(), leads_back=True)
+        return bool(words) and bool(answers.write_as_person(configured(project), write))
     if proof := evidence.in_short(standing["verification"]):
         output.say(f"  checks: {proof}")
     output.say(_diff(project, issue, "--stat=100"))
@@ -142,21 +139,8 @@ def _ask(project: Path, standing: json_types.IssueJson) -> bool:
             return False
         approved = reply.lower() in YES
         comment = None if approved else reply
-        return _write(
-            project, partial(answers.answer, issue=issue, approved=approved, comment=comment, at=current_time())
-        )
-
-
-def _write(project: Path, write: Any) -> bool:
-    settings = settings_in(configured(project))
-
-    async def run() -> None:
-        name = await answers.answering(project, settings, os.environ)
-        async with aclosing(tracker_of(project, settings, name)) as tracker:
-            await write(tracker, settings.labels)
-
-    anyio.run(run)
-    return True
+        write = partial(answers.answer, issue=issue, approved=approved, comment=comment, at=current_time())
+        return bool(answers.write_as_person(configured(project), write))
 
 
 def _diff(project: Path, issue: str, form: str) -> str:
