@@ -79,7 +79,7 @@ function Waiting({ waiting, running }: { waiting: Asking[]; running: boolean }) 
   }
   const desk = useDesk()
   return (
-    <Section name="waiting" title={ <>{shared.waiting} <span className="badge">{figure(open.length)}</span></> }>
+    <Section name="waiting" title={ <>{shared.waiting} {open.length > 0 && <span className="badge">{figure(open.length)}</span>}</> }>
       <Answered gone={gone} waiting={waiting} end={end} />
       {!open.length ? (
         <Empty>{`${texts.allClear}${running ? '' : texts.idle}`}</Empty>

@@ -85,7 +85,7 @@ export function Then({ at, issue }: { at: string; issue: string | null }) {
         <>
           {issue && (data.issue ? <Stood issue={data.issue} /> : <Empty>{texts.unknown(issue)}</Empty>)}
           <div className="two">
-            <Section name="waiting" title={ <>{shared.waiting} <span className="badge">{data.waiting.length}</span></> }>
+            <Section name="waiting" title={ <>{shared.waiting} {data.waiting.length > 0 && <span className="badge">{data.waiting.length}</span>}</> }>
               {data.waiting.length ? <ol className="cards">{data.waiting.map(one => <li key={one.issue}><Stood issue={one} /></li>)}</ol> : <Empty>{texts.nothingWaited}</Empty>}
             </Section>
             <Section name="running" title={texts.ran}>
