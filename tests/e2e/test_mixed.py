@@ -268,7 +268,7 @@ def test_nothing_goes_on_beside_a_person_who_resumes_the_session(mixed: Site) ->
         if run_of(ask.prompt) is None:
             return Reply("As you wish.")
         first = mixed.prompts(f"{issue}/implement.1.1") == 0
-        return Reply("I think. " * 30 + outcome_text(), drip=0.2) if first else writes(ask)
+        return Reply("I think. " * 600 + outcome_text(), drip=0.2) if first else writes(ask)  # it outlasts any start
 
     issue = mixed.add("a person comes", "policy:mixed", behaves=plays)
     run = f"{issue}/implement.1.1"

@@ -53,7 +53,7 @@ async def test_who_asks_is_told_how_far_the_journal_is_read(project: Path, monke
             assert not answers
             goes_on.set()
         (answer,) = answers
-        assert answer.json()["project"] == {"name": "shop", "base": "main"}
+        assert answer.json()["project"].items() >= {"name": "shop", "base": "main"}.items()
         assert (await client.get(f"{V1}/nowhere")).json()["progress"] is None
 
 
