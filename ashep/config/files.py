@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from ashep.config import policy_checks, policy_files, yaml_tree
 from ashep.config.consistency import check
 from ashep.config.error_messages import describe, problems
-from ashep.config.findings import ConfigErrors, FileName, Finding, FindingFactory, SourceFile, errors_of
+from ashep.config.findings import ConfigErrors, FileName, Finding, FindingFactory, SourceFile, errors_of, read_bytes
 from ashep.config.page_colours import read_colours
 from ashep.config.yaml_tree import Node, YamlProblem, YamlUnreadable
 from ashep.core.policy.agents import Agents
@@ -164,7 +163,7 @@ class _Files:
 
     def _read(self, file: Path, missing: "_Tree | None" = None) -> "_Tree | None":
         try:
-            raw = _bytes(file)
+            raw = read_bytes(file)
             if raw is None and missing is not None:
                 return missing
             if raw is None:
@@ -243,19 +242,6 @@ def _parse(
     text = "".join([tree.text, *(f"\n# --- {other.file.name} ---\n{other.text}" for other in others)])
     source = SourceFile(tree.file, text, hashlib.sha256(text.encode()).hexdigest(), root)
     return None if findings else validated, source, findings
-
-
-def _bytes(file: Path) -> bytes | None:
-    """Read a file no further than is needed to see that it is too large; None where there is none."""
-    try:
-        with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise YamlUnreadable(YamlProblem("unreadable", "not a file"))
-            return stream.read(yaml_tree.MAX_BYTES + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise YamlUnreadable(YamlProblem("unreadable", f"cannot be read: {error.strerror}")) from error
 
 
 def _finding(problem: YamlProblem, file: Path) -> Finding:

@@ -1,11 +1,13 @@
 """What is wrong with the configuration, where it stands, and how it is said."""
 
+import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from ashep.config.yaml_tree import Node, YamlProblem, YamlUnreadable, decode
+from ashep.config.yaml_tree import MAX_BYTES, Node, YamlProblem, YamlUnreadable, decode
 from ashep.errors import ConfigError
 
 FileName = Literal["config", "policies", "agents"]
@@ -57,10 +59,24 @@ def refused(file: Path, *problems: YamlProblem) -> ConfigErrors:
     return ConfigErrors([Finding(one.code, str(file), one.line, one.key, one.message) for one in problems])
 
 
-def read_text(file: Path) -> str:
-    """Read a file of the user's, of bounded size; it may be a link. Raises `ConfigErrors`."""
+def read_bytes(file: Path) -> bytes | None:
+    """Read a file no further than is needed to see that it is too large; None where there is none."""
     try:
-        return decode(file.read_bytes())
+        with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise YamlUnreadable(YamlProblem("unreadable", "not a file"))
+            return stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise YamlUnreadable(YamlProblem("unreadable", f"cannot be read: {error.strerror}")) from error
+
+
+def read_text(file: Path) -> str:
+    """Read what a user names, of bounded size; it may be a link or a pipe. Raises `ConfigErrors`."""
+    try:
+        with file.open("rb") as stream:
+            return decode(stream.read(MAX_BYTES + 1))
     except YamlUnreadable as error:
         raise refused(file, error.problem) from error
     except OSError as error:

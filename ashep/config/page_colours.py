@@ -7,7 +7,8 @@ import re
 from itertools import product
 from pathlib import Path
 
-from ashep.config.findings import ConfigErrors, Finding, read_text
+from ashep.config.findings import Finding, read_bytes
+from ashep.config.yaml_tree import YamlUnreadable, decode
 
 FILE = Path("page") / "colours.css"
 _DEFAULTS = """
@@ -28,7 +29,7 @@ PAIRS = (
 
 ROOT, DARK, END = ":root {", "@media (prefers-color-scheme: dark) {", "}"
 _COLOUR = re.compile(r"--(\w+): *(#[0-9A-Fa-f]{6});")
-_WANTED = (
+_FORMAT = (
     f"expected `--NAME: #rrggbb;` in `{ROOT}`, or in that within `{DARK}` for the dark; each has a line of its own"
 )
 
@@ -51,10 +52,13 @@ def read_colours(folder: Path) -> tuple[dict[str, list[str]], list[Finding]]:
         findings.append(Finding("page-colours", str(file), line, key, message, "warning"))
 
     try:
-        css = read_text(file)
-    except ConfigErrors as error:
-        refuse(None, None, error.errors[0].message)
+        content = read_bytes(file)
+        css = decode(content or b"")
+    except YamlUnreadable as error:
+        refuse(error.problem.line, None, error.problem.message)
         return {}, findings
+    if content is None:
+        refuse(None, None, "cannot be read: there is no such file")
     for number, line in enumerate(map(str.strip, css.splitlines()), 1):
         colour = _COLOUR.fullmatch(line) if blocks[-1:] == [ROOT] else None
         if colour is not None and colour[1] in colours:
@@ -67,7 +71,7 @@ def read_colours(folder: Path) -> tuple[dict[str, list[str]], list[Finding]]:
         elif line == END and blocks:
             blocks.pop()
         elif line and not re.fullmatch(r"/\*((?!\*/).)*\*/", line):
-            refuse(number, None, _WANTED)
+            refuse(number, None, _FORMAT)
     if blocks:
         refuse(number, None, f"`{END}` is missing")
     for (name, ground, least), (scheme, light) in product(PAIRS, enumerate(("light", "dark"))):

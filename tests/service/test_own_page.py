@@ -1,5 +1,6 @@
-"""A user's own colours and panel: what is taken of them, what is refused, and where it is said."""
+"""A user's own colours and panel: what counts of them, what does not, and where the page says so."""
 
+import os
 import re
 from pathlib import Path
 
@@ -61,11 +62,26 @@ def test_anything_else_is_refused_by_its_line_and_changes_nothing(
     assert [one.code for one in load(folder).warnings][:1] == ["page-colours"]  # the daemon works all the same
 
 
+def test_a_file_that_is_none_or_without_an_end_holds_nobody_up(folder: Path) -> None:
+    file = folder / FILE
+    os.mkfifo(file)
+    assert "not a file" in str(read_colours(folder)[1][0])
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    assert "not a file" in str(read_colours(folder)[1][0])
+    file.unlink()
+    with file.open("wb") as stream:
+        stream.truncate(2**40)
+    assert read_colours(folder)[0] == {}
+    assert "larger than" in str(read_colours(folder)[1][0])
+
+
 @pytest.mark.parametrize(
     "panel",
     [
         "https://127.0.0.1:9000", "http://box.example.net", "http://127.0.0.1.example.net", "http://localhost@x.net",
-        "http://10.0.0.1/", "javascript:alert(1)", "http://127.0.0.1:9000/; script-src *", "http://localhost.x/",
+        "http://[::1]:9000", "http://127.0.0.2", "http://127.0.0.1:65536", "http://10.0.0.1/", "javascript:alert(1)",
+        "http://127.0.0.1:9000/; script-src *", "http://localhost.x/",
     ],
 )  # fmt: skip
 def test_a_panel_from_elsewhere_is_refused(folder: Path, panel: str) -> None:

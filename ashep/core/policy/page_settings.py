@@ -32,13 +32,15 @@ class UiSettings(Document):
     too, so that a phone can be paired (`ashep ui --pair`). Messages of `notify` link to the first one."""
 
 
-_PANEL = r"^http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[1-9][0-9]{0,4})?(/[!-~]*)?$"
+_PANEL = r"^http://(localhost|127\.0\.0\.1)(:[1-9][0-9]{0,4})?(/[!-~]*)?$"
+"""A content security policy can name no IPv6 address, and of IPv4 only this one for certain (CSP 3, 6.7.2.8)."""
 
 
 def parse_panel(value: str) -> str:
     """Read the address of a panel; anything but a page of this machine is a ValueError that says so."""
-    if len(value) > 300 or not re.fullmatch(_PANEL, value):
-        rule = "http, and localhost or a loopback address: a page from elsewhere is not framed"
+    match = re.fullmatch(_PANEL, value) if len(value) <= 300 else None
+    if match is None or (match[2] and int(match[2][1:]) > 65535):
+        rule = "http, and localhost or 127.0.0.1: a page from elsewhere is not framed"
         raise ValueError(f"expected a page of this machine, such as http://127.0.0.1:9000/board ({rule})")
     return value
 
