@@ -1,4 +1,4 @@
-"""All that the page says stands in one file, `web/src/strings.ts`, to be read in one go."""
+"""All that the page says is in one file, `web/src/strings.ts`, to be read in one go."""
 
 import shutil
 import subprocess

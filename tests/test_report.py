@@ -260,8 +260,8 @@ def test_foreign_text_cannot_act_in_markdown_and_nothing_is_told_of_nothing(nigh
     assert [text for text, kind in views.lines(told) if kind == "nothing"] == ["nothing"] * len(views.SECTIONS)
     told["sections"]["closed"] = [{"text": "[x](http://evil) <b>", "seqs": [1], "summary": "`done`"}]
     marked = list(views.markdown(told))
-    at = marked.index("- \\[x\\](http://evil) \\<b\\> \\[\\#1\\]")
-    assert marked[at + 1] == "  - Its agent says: \\`done\\`"
+    place = marked.index("- \\[x\\](http://evil) \\<b\\> \\[\\#1\\]")
+    assert marked[place + 1] == "  - Its agent says: \\`done\\`"
 
 
 def test_what_agents_say_stands_below_its_line(

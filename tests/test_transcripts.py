@@ -41,14 +41,14 @@ def test_of_ten_thousand_steps_the_last_are_given() -> None:
 
 @pytest.mark.parametrize("before", [0, MOST_CHARACTERS - 30, MOST_KEPT - 30])
 def test_steps_are_kept_without_secrets_and_bounded(before: int) -> None:
-    at = datetime(2026, 1, 2, tzinfo=UTC)
-    step = make_tool_step("bash", {"a": "b"}, "x" * before + SECRET + "\ud800", at, failed=True)
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    step = make_tool_step("bash", {"a": "b"}, "x" * before + SECRET + "\ud800", moment, failed=True)
     text = write_steps([TranscriptStep("user", "x" * before + SECRET + "y" * 40)] * 50 + [step], redact)
     kept = read_steps([one.encode(errors="replace").decode() for one in (text, write_steps([step], redact))])
     assert "sss" not in text
     assert len(text) < MOST_KEPT + 60 * 200
     assert kept.cut == (before > 0)
-    assert (kept.steps[-2].tool, kept.steps[-2].failed, kept.steps[-2].written_at) == ("bash", True, at)
+    assert (kept.steps[-2].tool, kept.steps[-2].failed, kept.steps[-2].written_at) == ("bash", True, moment)
     with pytest.raises(ValueError, match="KeptSteps"):
         read_steps([text[:-1]])
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ashep.request_guard import HEADERS, Refusal, refusal
 
-_UNKEPT = (b"cache-control", b"no-store")
+_NO_STORE = (b"cache-control", b"no-store")
 _ONCE = ("host", "origin", "sec-fetch-site", "authorization", "content-type")
 
 AT_ONCE = 64
@@ -39,7 +39,7 @@ class OriginCheck:
             if message["type"] == "http.response.start":
                 told = [*message.get("headers", ())]
                 names = {name for name, _ in told}
-                message["headers"] = [*told, *(header for header in (*HEADERS, _UNKEPT) if header[0] not in names)]
+                message["headers"] = [*told, *(header for header in (*HEADERS, _NO_STORE) if header[0] not in names)]
             await send(message)
 
         await (self._app if refused is None else self._refuse(refused))(scope, receive, marked)

@@ -33,7 +33,7 @@ PROJECTS = [
      "url": "http://127.0.0.1:8123", "current": False, "works": False},
     {"name": "notes", "folder": "/home/pat/my notes", "url": None, "current": False, "works": True},
 ]  # fmt: skip
-"""What this machine is said to have."""
+"""The projects that the pictures show."""
 
 
 Act = Callable[[Page], None] | None
@@ -85,7 +85,7 @@ VIEWS: Views = {
 }
 
 OTHERS: Views = {"projects": ("Projects", "/projects", None)}
-"""With those that this machine is said to have."""
+"""With the projects of the pictures."""
 
 EDGES: Views = {
     "long-now": ("Now, with the longest title", "/", None),
@@ -110,14 +110,14 @@ def lengthen(state: Path, issue: str = "calc-5") -> None:
         database.execute("UPDATE issues SET title = ?, body = ? WHERE issue = ?", [LONGEST[:500], told, issue])
 
 
-def _take(site: Site, views: Views, at: datetime, then: str) -> Iterator[tuple[str, bytes]]:
+def _take(site: Site, views: Views, moment: datetime, then: str) -> Iterator[tuple[str, bytes]]:
     for scheme in SCHEMES:
         for size in (DESKTOP, PHONE):
             context = site.browser.new_context(
                 viewport=size, color_scheme=scheme, reduced_motion="reduce", timezone_id="UTC",
                 has_touch=size is PHONE, is_mobile=size is PHONE,
             )  # fmt: skip
-            context.clock.set_fixed_time(at)
+            context.clock.set_fixed_time(moment)
             waiting = [one | {"waiting": 3 * place, "running": 2} for place, one in enumerate(PROJECTS, 1)]
             if views is OTHERS:
                 context.route("**/api/v1/projects", lambda route: route.fulfill(json={"projects": waiting}))  # noqa: B023
@@ -134,11 +134,11 @@ def _take(site: Site, views: Views, at: datetime, then: str) -> Iterator[tuple[s
             context.close()
 
 
-def take(site: Site, views: Views, at: datetime, then: str = "") -> None:
+def take(site: Site, views: Views, moment: datetime, then: str = "") -> None:
     """Take a sheet of each view."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     taken: dict[str, list[bytes]] = {name: [] for name in views}
-    for name, picture in _take(site, views, at, then):
+    for name, picture in _take(site, views, moment, then):
         taken[name].append(picture)
     tab = site.browser.new_page()
     session = tab.context.new_cdp_session(tab)

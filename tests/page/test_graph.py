@@ -1,4 +1,4 @@
-"""Graphs are read without a glass, loops are seen as loops, and nothing is said to run where nothing runs."""
+"""Graphs are read without a glass, loops are seen as loops, and nothing counts as running where nothing runs."""
 
 import json
 from typing import Any

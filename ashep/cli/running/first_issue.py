@@ -124,7 +124,9 @@ def _ask(project: Path, standing: json_types.IssueJson) -> bool:
     if question["kind"] == "input":
         words = typer.prompt("Your answer (Enter: later)", default="", show_default=False).strip()
         write = partial(answers.say, issue=issue, text=words, at=current_time(), leads_back=True)
-        return bool(words) and bool(answers.write_as_person(configured(project), write))
+        if words:
+            answers.write_as_person(configured(project), write)
+        return bool(words)
     if proof := evidence.in_short(standing["verification"]):
         output.say(f"  checks: {proof}")
     output.say(_diff(project, issue, "--stat=100"))
@@ -140,7 +142,8 @@ def _ask(project: Path, standing: json_types.IssueJson) -> bool:
         approved = reply.lower() in YES
         comment = None if approved else reply
         write = partial(answers.answer, issue=issue, approved=approved, comment=comment, at=current_time())
-        return bool(answers.write_as_person(configured(project), write))
+        answers.write_as_person(configured(project), write)
+        return True
 
 
 def _diff(project: Path, issue: str, form: str) -> str:
