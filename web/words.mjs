@@ -9,14 +9,14 @@ const CODE = /^(className|rel|style|font|transform|query|querySelector(All)?|set
 const nameOf = node => (node.openingElement?.tagName ?? node.expression?.name ?? node.expression ?? node.name)?.getText() ?? ''
 const isCode = node => {
   if (ts.isImportDeclaration(node.parent) || ts.isLiteralTypeNode(node.parent)) return true
-  for (let at = node.parent; at && !ts.isBlock(at); at = at.parent) {
-    const holds = ts.isJsxElement(at) || ts.isJsxAttribute(at) || ts.isCallExpression(at) || ts.isNewExpression(at) || ts.isPropertyAssignment(at) || ts.isVariableDeclaration(at)
-    if (holds) return CODE.test(nameOf(at))
+  for (let parent = node.parent; parent && !ts.isBlock(parent); parent = parent.parent) {
+    const holds = ts.isJsxElement(parent) || ts.isJsxAttribute(parent) || ts.isCallExpression(parent) || ts.isNewExpression(parent) || ts.isPropertyAssignment(parent) || ts.isVariableDeclaration(parent)
+    if (holds) return CODE.test(nameOf(parent))
   }
   return false
 }
 
-/** A text is English where it has two words, or stands in a sentence; one word alone, where it has a capital and is shown. */
+/** A text is English where it has two words, or is part of a sentence; one word alone, where it has a capital and is shown. */
 function isEnglish(node, words) {
   if (ts.isJsxText(node)) return /\p{L}{2}/u.test(words)
   if (ts.isJsxAttribute(node.parent)) return SAID.has(node.parent.name.getText()) && /\p{L}{2}/u.test(words)
@@ -24,22 +24,22 @@ function isEnglish(node, words) {
   return /^[^<]*\p{L}{2}.* .*\p{L}|^ \p{L}{2}|\p{L}{2} $/u.test(words) || (!ts.isCallExpression(node.parent) && /^\p{Lu}\p{Ll}+$/u.test(words))
 }
 
-function found(file) {
+function findTexts(file) {
   const text = readFileSync(file, 'utf8')
-  if (file.endsWith('.css')) return (text.match(/content: '.*\p{L}{2}.*'/gu) ?? []).map(one => `${file}: ${one}`)
+  if (file.endsWith('.css')) return (text.match(/content: '.*\p{L}{2}.*'/gu) ?? []).map(match => `${file}: ${match}`)
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
-  const wrong = []
+  const texts = []
   const look = node => {
-    const words = ts.isTemplateExpression(node) ? [node.head, ...node.templateSpans.map(one => one.literal)].map(one => one.text).join('…') : node.text
+    const words = ts.isTemplateExpression(node) ? [node.head, ...node.templateSpans.map(span => span.literal)].map(part => part.text).join('…') : node.text
     const isText = ts.isJsxText(node) || ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)
-    if (isText && isEnglish(node, words) && !isCode(node)) wrong.push(`${file}:${source.getLineAndCharacterOfPosition(node.getStart()).line + 1}: ${words.trim()}`)
+    if (isText && isEnglish(node, words) && !isCode(node)) texts.push(`${file}:${source.getLineAndCharacterOfPosition(node.getStart()).line + 1}: ${words.trim()}`)
     ts.forEachChild(node, look)
   }
   look(source)
-  return wrong
+  return texts
 }
 
 const [folder = 'src'] = process.argv.slice(2)
-const wrong = readdirSync(folder).filter(one => /\.(tsx?|css)$/.test(one) && !['strings.ts', 'api-types.ts'].includes(one)).flatMap(one => found(`${folder}/${one}`))
-wrong.forEach(one => console.error(one))
-process.exitCode = wrong.length ? 1 : 0
+const texts = readdirSync(folder).filter(file => /\.(tsx?|css)$/.test(file) && !['strings.ts', 'api-types.ts'].includes(file)).flatMap(file => findTexts(`${folder}/${file}`))
+texts.forEach(text => console.error(text))
+process.exitCode = texts.length ? 1 : 0
